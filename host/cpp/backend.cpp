@@ -1,0 +1,310 @@
+// The Verilated top with a clock, a memory on its AXI4 master and a master on its registers,
+// behind a C interface for ctypes. One thread; errors come back as text, never as exceptions.
+
+#include "Vhotline.h"
+#include "axi_memory.hpp"
+#include "verilated.h"
+#if HOTLINE_WAVES
+#include "verilated_vcd_c.h"
+#endif
+
+using hotline::AxiMemory;
+using hotline::MasterSide;
+using hotline::SlaveSide;
+
+namespace {
+
+constexpr uint32_t kRegisterTimeout = 100000;  // cycles without an answer on AXI4-Lite
+constexpr uint32_t kStatusInterval = 64;       // cycles between two reads when polling
+constexpr uint64_t kPeriodPs = 10000;          // for the waveform's time axis only
+
+enum Outcome : int32_t { DONE = 0, TIMEOUT = 1, FAILED = -1 };
+
+}  // namespace
+
+class Simulation {
+  public:
+    Simulation(uint32_t data_bytes, uint32_t max_beats, uint32_t max_reads, uint32_t max_writes,
+               uint64_t seed, int32_t random_state)
+        : memory(data_bytes, max_beats, max_reads, max_writes), data_bytes_(data_bytes) {
+        context_.randReset(random_state ? 2 : 0);
+        context_.randSeed(static_cast<int>(seed & 0x7fffffff) | 1);
+        context_.traceEverOn(HOTLINE_WAVES);
+        top_ = std::make_unique<Vhotline>(&context_, "hotline");
+        quiet_registers();
+        drive(SlaveSide());
+        top_->aresetn = 0;
+        top_->aclk = 0;
+        top_->eval();
+    }
+
+    ~Simulation() {
+#if HOTLINE_WAVES
+        if (trace_) trace_->close();
+#endif
+        top_->final();
+    }
+
+    AxiMemory memory;
+
+    bool open_waves(const char* path) {
+#if HOTLINE_WAVES
+        trace_ = std::make_unique<VerilatedVcdC>();
+        top_->trace(trace_.get(), 99);
+        trace_->open(path);
+        return trace_->isOpen();
+#else
+        (void)path;
+        return false;
+#endif
+    }
+
+    void reset(uint32_t cycles) {
+        top_->aresetn = 0;
+        quiet_registers();
+        memory.clear();
+        drive(SlaveSide());
+        for (uint32_t i = 0; i < cycles; ++i) edge(false);
+        if (any_valid()) memory.fail("a VALID is high during reset");
+        top_->aresetn = 1;
+        fall();
+        if (any_valid()) memory.fail("a VALID is high after reset");
+    }
+
+    int32_t run(uint64_t limit, bool until_irq) {
+        for (uint64_t i = 0; i < limit; ++i) {
+            if (until_irq && top_->irq) return DONE;
+            edge(true);
+            if (!memory.failure.empty()) return FAILED;
+        }
+        return until_irq && !top_->irq ? TIMEOUT : DONE;
+    }
+
+    int32_t poll(uint32_t offset, uint32_t mask, uint32_t value, uint64_t limit) {
+        const uint64_t end = memory.statistics.cycles + limit;
+        while (true) {
+            uint32_t word = 0, response = 0;
+            if (read_register(offset, &word, &response) != DONE) return FAILED;
+            if (response) {
+                memory.fail("response %" PRIu64 " to a read of register %#" PRIx64, response,
+                            offset);
+                return FAILED;
+            }
+            if ((word & mask) == value) return DONE;
+            if (memory.statistics.cycles >= end) return TIMEOUT;
+            if (run(kStatusInterval, false) != DONE) return FAILED;
+        }
+    }
+
+    int32_t write_register(uint32_t offset, uint32_t value, uint32_t strobe, uint32_t* response) {
+        top_->s_axil_awaddr = offset;
+        top_->s_axil_awvalid = 1;
+        top_->s_axil_wdata = value;
+        top_->s_axil_wstrb = strobe;
+        top_->s_axil_wvalid = 1;
+        top_->s_axil_bready = 1;
+        for (uint32_t i = 0; i < kRegisterTimeout; ++i) {
+            fall();
+            const bool aw = top_->s_axil_awvalid && top_->s_axil_awready;
+            const bool w = top_->s_axil_wvalid && top_->s_axil_wready;
+            const bool b = top_->s_axil_bvalid;
+            *response = top_->s_axil_bresp;
+            edge(true);
+            if (aw) top_->s_axil_awvalid = 0;
+            if (w) top_->s_axil_wvalid = 0;
+            if (b) {
+                if (top_->s_axil_awvalid || top_->s_axil_wvalid) {
+                    memory.fail("B on AXI4-Lite before AW and W were taken");
+                }
+                quiet_registers();
+                return memory.failure.empty() ? DONE : FAILED;
+            }
+        }
+        memory.fail("no answer to a write of register %#" PRIx64, offset);
+        quiet_registers();
+        return FAILED;
+    }
+
+    int32_t read_register(uint32_t offset, uint32_t* value, uint32_t* response) {
+        top_->s_axil_araddr = offset;
+        top_->s_axil_arvalid = 1;
+        top_->s_axil_rready = 1;
+        for (uint32_t i = 0; i < kRegisterTimeout; ++i) {
+            fall();
+            const bool ar = top_->s_axil_arvalid && top_->s_axil_arready;
+            const bool r = top_->s_axil_rvalid;
+            *value = top_->s_axil_rdata;
+            *response = top_->s_axil_rresp;
+            edge(true);
+            if (ar) top_->s_axil_arvalid = 0;
+            if (r) {
+                if (top_->s_axil_arvalid) memory.fail("R on AXI4-Lite before AR was taken");
+                quiet_registers();
+                return memory.failure.empty() ? DONE : FAILED;
+            }
+        }
+        memory.fail("no answer to a read of register %#" PRIx64, offset);
+        quiet_registers();
+        return FAILED;
+    }
+
+    bool irq() {
+        fall();
+        return top_->irq;
+    }
+
+  private:
+    VerilatedContext context_;
+    std::unique_ptr<Vhotline> top_;
+    const uint32_t data_bytes_;
+    uint64_t time_ = 0;
+#if HOTLINE_WAVES
+    std::unique_ptr<VerilatedVcdC> trace_;
+#endif
+
+    void quiet_registers() {
+        top_->s_axil_awvalid = top_->s_axil_wvalid = top_->s_axil_arvalid = 0;
+        top_->s_axil_bready = top_->s_axil_rready = 0;
+        top_->s_axil_awprot = top_->s_axil_arprot = 0;
+        top_->s_axil_wstrb = 0;
+    }
+
+    bool any_valid() const {
+        return top_->m_axi_arvalid || top_->m_axi_awvalid || top_->m_axi_wvalid ||
+               top_->s_axil_bvalid || top_->s_axil_rvalid;
+    }
+
+    void dump(uint64_t offset) {
+#if HOTLINE_WAVES
+        if (trace_) trace_->dump(time_ * kPeriodPs + offset);
+#else
+        (void)offset;
+#endif
+    }
+
+    // Second half of a cycle: all inputs of this cycle are in place, outputs settle.
+    void fall() {
+        top_->aclk = 0;
+        top_->eval();
+    }
+
+    // Finish the current cycle with its rising edge, and drive the inputs of the next one.
+    void edge(bool traffic) {
+        fall();
+        dump(kPeriodPs / 2);
+        if (traffic) memory.sample(sampled());
+        top_->aclk = 1;
+        top_->eval();
+        ++time_;
+        dump(0);
+        if (traffic) {
+            drive(memory.drive());
+        } else {
+            ++memory.statistics.cycles;
+        }
+    }
+
+    template <class Port> static const uint8_t* bytes(const Port& port) {
+        // Verilated ports are little-endian words on every host this runs on.
+        return reinterpret_cast<const uint8_t*>(&port);
+    }
+
+    MasterSide sampled() const {
+        MasterSide in;
+        const Vhotline& t = *top_;
+        in.ar.valid = t.m_axi_arvalid;
+        if (in.ar.valid) {
+            in.ar = {true, t.m_axi_araddr, t.m_axi_arid, t.m_axi_arlen, t.m_axi_arsize,
+                     t.m_axi_arburst};
+        }
+        in.aw.valid = t.m_axi_awvalid;
+        if (in.aw.valid) {
+            in.aw = {true, t.m_axi_awaddr, t.m_axi_awid, t.m_axi_awlen, t.m_axi_awsize,
+                     t.m_axi_awburst};
+        }
+        in.rready = t.m_axi_rready;
+        in.bready = t.m_axi_bready;
+        in.wvalid = t.m_axi_wvalid;
+        in.wlast = t.m_axi_wlast;
+        in.wstrb = t.m_axi_wstrb;
+        in.wdata = bytes(t.m_axi_wdata);
+        return in;
+    }
+
+    void drive(const SlaveSide& out) {
+        Vhotline& t = *top_;
+        t.m_axi_arready = out.arready;
+        t.m_axi_awready = out.awready;
+        t.m_axi_wready = out.wready;
+        t.m_axi_rvalid = out.rvalid;
+        if (out.rvalid) {
+            t.m_axi_rid = out.rid;
+            t.m_axi_rresp = out.rresp;
+            t.m_axi_rlast = out.rlast;
+            std::memcpy(&t.m_axi_rdata, out.rdata, data_bytes_);
+        }
+        t.m_axi_bvalid = out.bvalid;
+        if (out.bvalid) {
+            t.m_axi_bid = out.bid;
+            t.m_axi_bresp = out.bresp;
+        }
+    }
+};
+
+extern "C" {
+
+Simulation* hotline_create(uint32_t data_bytes, uint32_t max_beats, uint32_t max_reads,
+                           uint32_t max_writes, uint64_t seed, int32_t random_state) {
+    return new Simulation(data_bytes, max_beats, max_reads, max_writes, seed, random_state);
+}
+
+void hotline_destroy(Simulation* s) { delete s; }
+
+int32_t hotline_waves(Simulation* s, const char* path) { return s->open_waves(path) ? 0 : -1; }
+
+void hotline_timing(Simulation* s, const hotline::Timing* timing) { s->memory.set_timing(*timing); }
+
+void hotline_regions(Simulation* s, const hotline::Region* regions, uint64_t count) {
+    s->memory.regions.assign(regions, regions + count);
+}
+
+void hotline_errors(Simulation* s, const hotline::ErrorRange* ranges, uint64_t count) {
+    s->memory.errors.assign(ranges, ranges + count);
+}
+
+void hotline_reset(Simulation* s, uint32_t cycles) { s->reset(cycles); }
+
+int32_t hotline_run(Simulation* s, uint64_t limit, int32_t until_irq) {
+    return s->run(limit, until_irq != 0);
+}
+
+int32_t hotline_poll(Simulation* s, uint32_t offset, uint32_t mask, uint32_t value,
+                     uint64_t limit) {
+    return s->poll(offset, mask, value, limit);
+}
+
+int32_t hotline_write(Simulation* s, uint32_t offset, uint32_t value, uint32_t strobe,
+                      uint32_t* response) {
+    return s->write_register(offset, value, strobe, response);
+}
+
+int32_t hotline_read(Simulation* s, uint32_t offset, uint32_t* value, uint32_t* response) {
+    return s->read_register(offset, value, response);
+}
+
+int32_t hotline_irq(Simulation* s) { return s->irq(); }
+
+int32_t hotline_bus_idle(Simulation* s) { return s->memory.idle(); }
+
+void hotline_statistics(Simulation* s, hotline::Statistics* out) { *out = s->memory.statistics; }
+
+uint64_t hotline_outside(Simulation* s, uint64_t* addresses, uint64_t room) {
+    const auto& list = s->memory.outside;
+    const uint64_t count = std::min<uint64_t>(room, list.size());
+    std::copy_n(list.begin(), count, addresses);
+    return count;
+}
+
+const char* hotline_failure(Simulation* s) { return s->memory.failure.c_str(); }
+
+}  // extern "C"

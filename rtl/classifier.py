@@ -1,0 +1,229 @@
+"""Splits a mini-batch into a popular and a non-popular micro-batch (spec section 7, SPLIT)."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.dedup import Dedup
+from hotline.rtl.interfaces import hot_response, list_beat, row_entry
+from hotline.rtl.key_lister import KeyLister
+from hotline.rtl.sample_buffer import SampleBuffer
+from hotline.rtl.word_packer import WordPacker
+
+__all__ = ["LISTS", "Classifier"]
+
+#: The lists that a SPLIT writes, in the order of their regions.
+LISTS = ("popular", "nonpopular", "popular_slots", "nonpopular_slots", "keys")
+
+
+class Classifier(wiring.Component):
+    """From the groups of looked-up keys to the five lists of a SPLIT and the rows to gather.
+
+    Latency: a sample waits for its last key, then about ten cycles (twenty with a seen-keys
+    store). Throughput: `lanes` keys a cycle while the outputs accept; see :class:`Dedup` and
+    :class:`KeyLister` for what cold keys cost. Back-pressure: any output that stops stops the
+    input in the end; no output waits for another one, save that all are fed in order. Reset: no
+    command, everything in flight is dropped, the seen-keys store is cleared.
+
+    Parameters
+    ----------
+    config : Config
+
+    Members
+    -------
+    ready : Out(1)
+        The seen-keys store is empty and no command runs: `start` may come.
+    start : In(1)
+        Pulse before the first group of a command: clears the counts.
+    gather : In(1)
+        Send each new row to `rows` too; stable during a command.
+    response : In(stream of hot_response)
+        Groups of a command, the last of them with `last`.
+    popular, nonpopular, popular_slots, nonpopular_slots, keys : Out(stream of list_beat)
+        Each ends with a beat with `last`.
+    rows : Out(stream of row_entry)
+        With `gather`: each row of `keys`, then a marker with valid = 0 and last = 1.
+    done : Out(1)
+        All lists (and with `gather` the marker) have been taken; until the next `start`.
+    error : Out(1)
+        An error group has come: the command will not finish, until a reset.
+    popular_count, nonpopular_count, num_keys_out, hits, misses, replacements, shared : Out(32)
+        Words 1 to 6 of the completion record, and the keys that got an existing row. Exact with
+        `done`, until the next `start`.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        lists = {name: Out(stream.Signature(list_beat(config))) for name in LISTS}
+        counts = {
+            name: Out(32)
+            for name in (
+                "popular_count",
+                "nonpopular_count",
+                "num_keys_out",
+                "hits",
+                "misses",
+                "replacements",
+                "shared",
+            )
+        }
+        super().__init__(
+            {
+                "ready": Out(1),
+                "start": In(1),
+                "gather": In(1),
+                "response": In(stream.Signature(hot_response(config))),
+                **lists,
+                "rows": Out(stream.Signature(row_entry(config))),
+                "done": Out(1),
+                "error": Out(1),
+                **counts,
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        config, lanes = self.config, self.config.lanes
+        # One lane means a small device: there the output buffers would be a good part of all.
+        buffered = lanes > 1
+        ends = min(2, lanes)  # samples that can end in a group
+        m.submodules.samples = samples = SampleBuffer(config)
+        m.submodules.dedup = dedup = Dedup(config)
+        m.submodules.lister = lister = KeyLister(config, buffered=buffered)
+        packers = {
+            name: WordPacker(config, inputs=inputs, buffered=buffered)
+            for name, inputs in zip(LISTS[:4], (ends, ends, lanes, lanes), strict=True)
+        }
+        for name, packer in packers.items():
+            m.submodules[name] = packer
+            self._connect(m, packer.output, getattr(self, name))
+        self._connect(m, self.response, samples.input)
+        self._connect(m, dedup.words, packers["nonpopular_slots"].input)
+        self._connect(m, dedup.new, lister.input)
+        self._connect(m, lister.keys, self.keys)
+        self._connect(m, lister.rows, self.rows)
+        m.d.comb += [
+            lister.gather.eq(self.gather),
+            dedup.start.eq(self.start),
+            self.error.eq(samples.error),
+        ]
+
+        # ---- each group goes to all branches at once --------------------------------------------
+        group, step = samples.output.payload, Signal()
+        branches = [
+            packers["popular"].input,
+            packers["nonpopular"].input,
+            packers["popular_slots"].input,
+            dedup.input,
+        ]
+        room = Signal()
+        m.d.comb += [
+            room.eq(Cat(branch.ready for branch in branches).all()),
+            samples.output.ready.eq(room),
+            step.eq(samples.output.valid & room),
+        ]
+
+        number = Signal(32)  # of the sample that is open when the group begins
+        m.d.comb += number.eq(self.popular_count + self.nonpopular_count)
+        ended = {"popular": Signal(2), "nonpopular": Signal(2)}
+        for name, is_popular in (("popular", 1), ("nonpopular", 0)):
+            judged_a = group.popular_a if is_popular else ~group.popular_a
+            judged_b = group.popular_b if is_popular else ~group.popular_b
+            a, b = Signal(name=f"{name}_a"), Signal(name=f"{name}_b")
+            segment = packers[name].input.payload
+            m.d.comb += [
+                a.eq(group.end_a & judged_a),
+                b.eq(group.end_b & judged_b),
+                ended[name].eq(a + b),
+                segment.count.eq(a + b),
+                segment.last.eq(group.last),
+                segment.word[0].eq(number),
+                packers[name].input.valid.eq(step & (a | b | group.last)),
+            ]
+            if lanes > 1:
+                m.d.comb += [
+                    segment.word[1].eq(number + 1),
+                    segment.first.eq(~a & b),
+                ]
+            count = getattr(self, f"{name}_count")
+            with m.If(self.start):
+                m.d.sync += count.eq(0)
+            with m.Elif(step):
+                m.d.sync += count.eq(count + ended[name])
+
+            # The keys of one kind lie in neighbouring lanes: those of A, of B, or of both.
+            target = packers["popular_slots"].input if is_popular else dedup.input
+            keys = target.payload
+            m.d.comb += [
+                keys.first.eq(Mux(judged_a, 0, group.split)),
+                keys.count.eq(
+                    Mux(judged_a, group.split, 0) + Mux(judged_b, group.count - group.split, 0)
+                ),
+                keys.last.eq(group.last),
+                target.valid.eq(step & ((keys.count != 0) | group.last)),
+            ]
+        slots, cold = packers["popular_slots"].input.payload, dedup.input.payload
+        for lane in range(lanes):
+            m.d.comb += slots.word[lane].eq(group.value[lane][: config.slot_bits])
+        m.d.comb += [cold.value.eq(group.value), cold.z.eq(group.z), cold.hit.eq(group.hit)]
+
+        self._count_keys(m, dedup, group, step)
+        self._sequence(m, dedup)
+        return m
+
+    def _count_keys(self, m: Module, dedup: Dedup, group, step) -> None:
+        """Counts of keys. A register ahead of the wide adders: timing."""
+        lanes = self.config.lanes
+        hit = Signal(range(lanes + 1))
+        m.d.sync += hit.eq(Mux(step, sum(group.hit[lane] for lane in range(lanes)), 0))
+        with m.If(self.start):
+            m.d.sync += self.hits.eq(0)
+        with m.Else():
+            m.d.sync += self.hits.eq(self.hits + hit)
+        m.d.comb += [
+            self.num_keys_out.eq(dedup.num_keys),
+            self.replacements.eq(dedup.replacements),
+        ]
+        if not self.config.dedup_entries:  # every miss is a row of its own
+            m.d.comb += self.misses.eq(dedup.num_keys)
+            return
+        missed = Signal(range(lanes + 1))
+        m.d.sync += missed.eq(
+            Mux(step, group.count - sum(group.hit[lane] for lane in range(lanes)), 0)
+        )
+        with m.If(self.start):
+            m.d.sync += self.misses.eq(0)
+        with m.Else():
+            m.d.sync += self.misses.eq(self.misses + missed)
+        m.d.sync += self.shared.eq(self.misses - dedup.num_keys)
+
+    def _sequence(self, m: Module, dedup: Dedup) -> None:
+        """Follow the ends of the lists; empty the store when a command is done."""
+        outputs = [getattr(self, name) for name in LISTS]
+        closed = Signal(len(LISTS) + 1)
+        running = Signal()
+        for position, output in enumerate([*outputs, self.rows]):
+            with m.If(output.valid & output.ready & output.payload.last):
+                m.d.sync += closed[position].eq(1)
+        complete = Signal()
+        m.d.comb += [
+            complete.eq(closed[:-1].all() & (closed[-1] | ~self.gather)),
+            dedup.clear.eq(running & complete),
+            self.done.eq(complete & ~running),
+            self.ready.eq(~running & ~dedup.busy),
+        ]
+        with m.If(self.start):
+            m.d.sync += [running.eq(1), closed.eq(0)]
+        with m.Elif(complete):
+            m.d.sync += running.eq(0)
+
+    @staticmethod
+    def _connect(m: Module, source, sink) -> None:
+        m.d.comb += [
+            sink.valid.eq(source.valid),
+            sink.payload.eq(source.payload),
+            source.ready.eq(sink.ready),
+        ]

@@ -1,0 +1,470 @@
+"""The command ring: fetches descriptors, runs them in order, reports (spec sections 7 and 8)."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from hotline.gen.commands import Flag, Opcode
+from hotline.gen.config import Config
+from hotline.rtl.classifier import LISTS
+from hotline.rtl.completion import CompletionWriter
+from hotline.rtl.counters import command_counts
+from hotline.rtl.descriptor import DescriptorChecker, DescriptorFetcher
+from hotline.rtl.hot_table import Sweep
+from hotline.rtl.interfaces import Status, read_beat, read_request, write_beat
+from hotline.rtl.register_store import failure
+
+__all__ = ["CommandProcessor", "job", "results"]
+
+#: Cycles from the last beat of a burst, as an idle write engine takes it, to AWVALID.
+ADDRESS_LATENCY = 5
+
+
+def job(config: Config) -> data.StructLayout:
+    """The running descriptor, decoded; holds from the start of a command to its end.
+
+    `opcode`, `gather` (SPLIT with GATHER), `scan_all` (COMMIT ALL), `one_hot`, `count`,
+    `num_tables`, `num_keys`, and the addresses in bytes; `lists` is that of the last SPLIT's
+    keys for GATHER LAST.
+    """
+    return data.StructLayout(
+        {
+            "opcode": 4,
+            "gather": 1,
+            "scan_all": 1,
+            "one_hot": 1,
+            "count": 32,
+            "num_tables": config.max_tables.bit_length(),
+            "num_keys": 31,
+            "indices": config.addr_width,
+            "lengths": config.addr_width,
+            "lists": config.addr_width,
+            "rows": config.addr_width,
+        }
+    )
+
+
+def results() -> data.StructLayout:
+    """What a command has counted: words 1 to 6 of its record, selected by the opcode, and the
+    addend of ROWS_SHARED."""
+    return data.StructLayout(
+        {
+            "popular": 32,
+            "nonpopular": 32,
+            "rows": 32,
+            "hits": 32,
+            "misses": 32,
+            "replacements": 32,
+            "shared": 32,
+        }
+    )
+
+
+class CommandProcessor(wiring.Component):
+    """Runs the descriptors of the ring strictly in order.
+
+    One descriptor at a time: fetch, check, start the blocks, wait until all of them are done and
+    every write is answered, write the record, advance the head. On a fault: `halt` the engines,
+    `abort` the learner, wait until the bus and the hot table are quiet, `flush` the blocks, then
+    write the record and stop until `resume`.
+
+    Members
+    -------
+    run, resume, soft_reset, ring_reset, ring_base, ring_log2, ring_tail
+        From the registers; `resume`, `soft_reset` and `ring_reset` are pulses.
+    ring_head, busy, error, dirty, draining, completion_event, error_event, failure, counts
+        To the registers; the events are pulses.
+    resetting : Out(1)
+        A soft reset is under way.
+    reset_request : Out(1)
+        A soft reset has drained the bus: reset everything now.
+    fetch_request, fetch_data
+        The stream read port, for descriptors; `fetching` says that it is ours.
+    record : Out
+        Write channel for completion records.
+    job, results
+        The running command, and what the blocks have counted for it.
+    start : Out(1)
+        Pulse: `job` is valid, start the blocks that its opcode needs.
+    start_ready : In(1)
+        SPLIT may start: the store of seen keys is empty.
+    list_start, list_base : Out
+        Pulses that hand each list writer its base address (bytes), in the order of the regions;
+        the last writer also takes the records of COMMIT.
+    sweep : Out
+        Sweeps of the hot table: CLEAR, AGE, UNMARK.
+    command_done : In(1)
+        Every block that `job` needs has handed over all it writes.
+    fault, fault_status, fault_info
+        The first fault of the running command, level.
+    bus_quiet, quiet : In(1)
+        Both engines are idle; and so are the hot table and the learner.
+    write_idle, write_fault, write_fault_status, write_fault_info
+        State of the write engine.
+    table_busy : In(1)
+        The hot table, or the store of seen keys, is being cleared after reset.
+    read_last : In(1)
+        The last beat of a read burst transfers on the bus in this cycle.
+    halt, abort, flush : Out(1)
+        See above.
+    learner_clear : Out(1)
+        Pulse: the hot table has been cleared by a command.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "run": In(1),
+                "resume": In(1),
+                "soft_reset": In(1),
+                "ring_reset": In(1),
+                "ring_base": In(config.addr_width),
+                "ring_log2": In(4),
+                "ring_tail": In(15),
+                "ring_head": Out(15),
+                "busy": Out(1),
+                "error": Out(1),
+                "dirty": Out(1),
+                "draining": Out(1),
+                "completion_event": Out(1),
+                "error_event": Out(1),
+                "failure": Out(stream.Signature(failure())),
+                "counts": Out(stream.Signature(command_counts())),
+                "resetting": Out(1),
+                "reset_request": Out(1),
+                "fetch_request": Out(stream.Signature(read_request(config))),
+                "fetch_data": In(stream.Signature(read_beat(config))),
+                "fetch_fault_status": In(Status),
+                "fetch_fault_info": In(64),
+                "fetching": Out(1),
+                "record": Out(stream.Signature(write_beat(config))),
+                "job": Out(job(config)),
+                "results": In(results()),
+                "start": Out(1),
+                "start_ready": In(1),
+                "list_start": Out(len(LISTS)),
+                "list_base": Out(config.addr_width),
+                "sweep": Out(stream.Signature(Sweep)),
+                "sweep_done": In(1),
+                "command_done": In(1),
+                "fault": In(1),
+                "fault_status": In(Status),
+                "fault_info": In(64),
+                "bus_quiet": In(1),
+                "quiet": In(1),
+                "write_idle": In(1),
+                "write_fault": In(1),
+                "write_fault_status": In(Status),
+                "write_fault_info": In(64),
+                "table_busy": In(1),
+                "read_last": In(1),
+                "halt": Out(1),
+                "abort": Out(1),
+                "flush": Out(1),
+                "learner_clear": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        config = self.config
+        m = Module()
+        m.submodules.fetcher = fetcher = DescriptorFetcher(config)
+        m.submodules.checker = checker = DescriptorChecker(config)
+        m.submodules.completion = completion = CompletionWriter(config)
+        words = fetcher.words
+        opcode = words[0][0:8]
+        flags = words[0][8:16]
+
+        status = Signal(Status)
+        info = Signal(64)
+        cycles = Signal(64)
+        record_cycles = Signal(64)
+        record_written = Signal()
+        recordable = Signal()
+        last_split = Signal()
+        last_count = Signal(32)
+        last_keys = Signal(config.addr_width)
+        work_pending = self.run & ~self.error & (self.ring_tail != self.ring_head)
+        executing = Signal()
+
+        # ---- the running command, decoded -----------------------------------------------------
+        # In registers, without enable: the descriptor is stable for the whole check, which takes
+        # longer than this settles, and every block hangs on it.
+        gather_last, takes_count, empty = Signal(), Signal(), Signal()
+        count = Signal(32)
+        per_sample, per_key = Signal(38), Signal(38)
+        split = Signal()
+        m.d.sync += [
+            split.eq(opcode == Opcode.SPLIT),
+            gather_last.eq((opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()),
+            count.eq(Mux(gather_last, last_count, words[1])),
+            empty.eq(takes_count & (count == 0)),
+            per_sample.eq(_region(count)),
+            per_key.eq(_region(words[3][:31])),
+            self.job.gather.eq((opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER).any()),
+            self.job.one_hot.eq(Cat(words[6], words[7]) == 0),
+            self.job.lists.eq(Mux(gather_last, last_keys, Cat(words[8], words[9]))),
+        ]
+        m.d.comb += [
+            self.job.opcode.eq(opcode[:4]),
+            self.job.scan_all.eq((flags & Flag.COMMIT_ALL).any()),
+            self.job.count.eq(count),
+            self.job.num_tables.eq(words[2]),
+            self.job.num_keys.eq(words[3]),
+            self.job.indices.eq(Cat(words[4], words[5])),
+            self.job.lengths.eq(Cat(words[6], words[7])),
+            self.job.rows.eq(Cat(words[10], words[11])),
+        ]
+        m.d.sync += takes_count.eq(0)
+        with m.Switch(opcode):
+            with m.Case(Opcode.LEARN, Opcode.SPLIT, Opcode.SCATTER, Opcode.LOAD, Opcode.GATHER):
+                m.d.sync += takes_count.eq(1)
+
+        # ---- ring -----------------------------------------------------------------------------
+        next_head = (self.ring_head + 1) & ((1 << self.ring_log2) - 1)[:15]
+        m.d.comb += [
+            self.busy.eq(work_pending | executing | self.table_busy),
+            fetcher.addr.eq(self.ring_base + (self.ring_head << 6)),
+            checker.words.eq(words),
+            checker.dirty.eq(self.dirty),
+            checker.last_split.eq(last_split),
+        ]
+        wiring.connect(m, fetcher.request, wiring.flipped(self.fetch_request))
+        wiring.connect(m, wiring.flipped(self.fetch_data), fetcher.data)
+
+        # ---- record ---------------------------------------------------------------------------
+        good = status == Status.OK
+        record = completion.words
+        counted = self.results
+        with m.If(good):
+            m.d.comb += [
+                record[1].eq(counted.popular),
+                record[2].eq(counted.nonpopular),
+                record[3].eq(counted.rows),
+                record[4].eq(counted.hits),
+                record[5].eq(counted.misses),
+                record[6].eq(counted.replacements),
+            ]
+        m.d.comb += [
+            record[0].eq(Cat(status, opcode, words[0][16:32])),
+            Cat(record[8], record[9]).eq(record_cycles),
+            Cat(record[10], record[11]).eq(info),
+            record[15].eq(1),
+            completion.addr.eq(Cat(words[14], words[15])),
+            completion.engine_idle.eq(self.write_idle),
+            completion.engine_fault.eq(self.write_fault),
+        ]
+        wiring.connect(m, completion.output, wiring.flipped(self.record))
+
+        # Words 8-9 count to the cycle in which the record's AWVALID rises. They are inside the
+        # record, so that cycle is predicted: the engine takes one beat a cycle when it is idle,
+        # and offers the address a fixed time after it has taken a burst's last beat.
+        to_address = CompletionWriter.first_burst(config) + ADDRESS_LATENCY
+        m.d.sync += cycles.eq(cycles + 1)
+
+        m.d.sync += [
+            self.completion_event.eq(0),
+            self.error_event.eq(0),
+        ]
+        with m.If(self.resume):
+            m.d.sync += self.error.eq(0)
+        with m.If(self.ring_reset):
+            m.d.sync += self.ring_head.eq(0)
+        with m.If(self.soft_reset):
+            m.d.sync += self.resetting.eq(1)
+
+        fail = Signal()
+        fail_status = Signal(Status)
+        fail_info = Signal(64)
+        with m.If(fail):
+            m.d.sync += [status.eq(fail_status), info.eq(fail_info)]
+
+        base = Signal(config.addr_width)
+        region = Signal(range(len(LISTS) + 1))
+
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                m.d.sync += [
+                    status.eq(Status.OK),
+                    info.eq(0),
+                    record_written.eq(0),
+                    recordable.eq(0),
+                ]
+                with m.If(self.resetting):
+                    m.next = "DRAIN"
+                with m.Elif(work_pending & ~self.table_busy):
+                    m.d.comb += fetcher.start.eq(1)
+                    m.next = "FETCH"
+            with m.State("FETCH"):
+                with m.If(self.read_last):
+                    m.d.sync += cycles.eq(1)
+                with m.If(fetcher.done):
+                    with m.If(fetcher.fault):
+                        m.d.comb += [
+                            fail.eq(1),
+                            fail_status.eq(self.fetch_fault_status),
+                            fail_info.eq(self.fetch_fault_info),
+                        ]
+                        m.next = "ABORT"
+                    with m.Else():
+                        m.d.comb += checker.start.eq(1)
+                        m.d.sync += recordable.eq(1)
+                        m.next = "CHECK"
+                with m.Elif(self.resetting):
+                    m.next = "DRAIN"
+            with m.State("CHECK"):
+                with m.If(checker.done):
+                    m.d.comb += [fail_status.eq(checker.status), fail_info.eq(checker.info)]
+                    with m.If(split):
+                        m.d.sync += last_split.eq(0)
+                    with m.If(checker.status != Status.OK):
+                        m.d.comb += fail.eq(1)
+                        m.next = "RECORD"
+                    with m.Elif(empty):
+                        m.next = "SUCCESS"
+                    with m.Else():
+                        m.next = "DISPATCH"
+            with m.State("DISPATCH"):
+                m.d.sync += [base.eq(self.job.lists), region.eq(0)]
+                with m.Switch(opcode):
+                    with m.Case(Opcode.NOP):
+                        m.next = "SUCCESS"
+                    with m.Case(Opcode.CLEAR, Opcode.AGE):
+                        m.next = "SWEEP"
+                    with m.Case(Opcode.SPLIT, Opcode.COMMIT):
+                        m.next = "BASES"
+                    with m.Default():
+                        m.next = "START"
+            with m.State("BASES"):
+                # The regions of SPLIT follow each other; COMMIT has one, at `lists`.
+                m.d.comb += self.list_base.eq(base)
+                m.d.sync += [
+                    # popular and nonpopular have a word a sample, the slots a word a key.
+                    base.eq(base + Mux(region < 2, per_sample, per_key)),
+                    region.eq(region + 1),
+                ]
+                with m.If(opcode == Opcode.COMMIT):
+                    m.d.comb += self.list_start[-1].eq(1)
+                    m.next = "START"
+                with m.Else():
+                    m.d.comb += self.list_start.eq(1 << region)
+                    with m.If(region == len(LISTS) - 1):
+                        m.d.sync += last_keys.eq(base)
+                        m.next = "START"
+            with m.State("START"):
+                with m.If(~split | self.start_ready):
+                    m.d.comb += self.start.eq(1)
+                    m.next = "RUN"
+                with m.If((opcode == Opcode.LEARN) | (opcode == Opcode.LOAD)):
+                    m.d.sync += self.dirty.eq(1)
+            with m.State("RUN"):
+                m.d.comb += [fail_status.eq(self.fault_status), fail_info.eq(self.fault_info)]
+                with m.If(self.resetting):
+                    m.next = "DRAIN"
+                with m.Elif(self.fault):
+                    m.d.comb += fail.eq(1)
+                    m.next = "ABORT"
+                with m.Elif(self.command_done & self.write_idle):
+                    m.next = "SUCCESS"
+                    with m.If(opcode == Opcode.COMMIT):
+                        m.next = "SWEEP"
+            with m.State("SWEEP"):
+                m.d.comb += self.sweep.valid.eq(1)
+                with m.Switch(opcode):
+                    with m.Case(Opcode.CLEAR):
+                        m.d.comb += self.sweep.payload.eq(Sweep.CLEAR)
+                    with m.Case(Opcode.AGE):
+                        m.d.comb += self.sweep.payload.eq(Sweep.AGE)
+                    with m.Default():
+                        m.d.comb += self.sweep.payload.eq(Sweep.UNMARK)
+                with m.If(self.sweep.ready):
+                    m.next = "SWEEPING"
+            with m.State("SWEEPING"):
+                with m.If(self.sweep_done):
+                    with m.If(opcode != Opcode.AGE):
+                        m.d.sync += self.dirty.eq(0)
+                    m.d.comb += self.learner_clear.eq(opcode == Opcode.CLEAR)
+                    m.next = "SUCCESS"
+            with m.State("SUCCESS"):
+                with m.If(split):
+                    m.d.sync += [last_split.eq(1), last_count.eq(counted.rows)]
+                m.next = "RECORD"
+            with m.State("ABORT"):
+                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                with m.If(self.quiet):
+                    m.d.comb += self.flush.eq(1)
+                    with m.If(recordable):
+                        m.next = "RECORD"
+                    with m.Else():
+                        m.next = "FAILED"
+            with m.State("RECORD"):
+                m.d.sync += record_cycles.eq(cycles + to_address)
+                with m.If(self.resetting):
+                    m.next = "DRAIN"
+                with m.Elif(checker.unrecordable):
+                    m.next = "FAILED"
+                with m.Else():
+                    m.d.comb += completion.start.eq(1)
+                    m.next = "ANSWER"
+            with m.State("ANSWER"):
+                m.d.comb += [
+                    fail_status.eq(self.write_fault_status),
+                    fail_info.eq(self.write_fault_info),
+                ]
+                with m.If(self.resetting):
+                    m.next = "DRAIN"
+                with m.Elif(completion.done):
+                    m.d.sync += record_written.eq(~self.write_fault)
+                    m.next = "COUNT"
+                    with m.If(~good):
+                        m.next = "FAILED"
+                    with m.If(self.write_fault):
+                        # The first error of a descriptor stays: a record that fails after it
+                        # changes neither ERROR_STATUS nor ERROR_INFO.
+                        m.d.comb += fail.eq(good)
+                        m.d.sync += recordable.eq(0)
+                        m.next = "ABORT"
+            with m.State("COUNT"):
+                m.d.comb += self.counts.valid.eq(split | (opcode == Opcode.GATHER))
+                with m.If(~self.counts.valid | self.counts.ready):
+                    m.next = "ADVANCE"
+            with m.State("FAILED"):
+                m.d.comb += self.failure.valid.eq(1)
+                with m.If(self.failure.ready):
+                    m.d.sync += [self.error.eq(1), self.error_event.eq(1)]
+                    m.next = "ADVANCE"
+            with m.State("ADVANCE"):
+                m.d.sync += [
+                    self.ring_head.eq(next_head),
+                    self.completion_event.eq(record_written),
+                ]
+                m.next = "IDLE"
+            with m.State("DRAIN"):
+                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                m.d.comb += self.reset_request.eq(self.bus_quiet)
+
+        m.d.comb += [
+            executing.eq(~fsm.ongoing("IDLE")),
+            self.fetching.eq(fsm.ongoing("FETCH")),
+            self.failure.payload.status.eq(status),
+            self.failure.payload.info.eq(info),
+        ]
+        tally = self.counts.payload
+        with m.If(split):
+            m.d.comb += [
+                tally.samples.eq(count),
+                tally.popular.eq(counted.popular),
+                tally.keys.eq(self.job.num_keys),
+                tally.hits.eq(counted.hits),
+                tally.rows_shared.eq(counted.shared),
+            ]
+        with m.If(self.job.gather | (opcode == Opcode.GATHER)):
+            m.d.comb += tally.rows_gathered.eq(counted.rows)
+        return m
+
+
+def _region(count: Value) -> Value:
+    """Bytes of a region of `count` words, rounded up to 64."""
+    return ((count + 15) >> 4) << 6

@@ -1,0 +1,326 @@
+"""Everything between the command processor and the bus: the blocks and how they are joined."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.commands import Opcode
+from hotline.gen.config import Config
+from hotline.rtl.axi import axi_read, axi_write
+from hotline.rtl.classifier import LISTS, Classifier
+from hotline.rtl.command_processor import job, results
+from hotline.rtl.hot_table import HotTable, Sweep
+from hotline.rtl.interfaces import HotOp, Status, read_beat, read_request, windows, write_beat
+from hotline.rtl.interfaces import table_write as table_write_layout
+from hotline.rtl.key_list_reader import KeyListReader
+from hotline.rtl.key_stream import KeyMode, KeyStream
+from hotline.rtl.learner import Learner
+from hotline.rtl.list_writer import ListWriter
+from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
+from hotline.rtl.row_mover import Direction, RowMover
+from hotline.rtl.write_engine import WriteEngine
+
+__all__ = ["Datapath", "read_port_depths"]
+
+#: Ports of the read engine. The stream port serves descriptors, indices and key lists in turn.
+_STREAM, _LENGTHS, _ROWS = range(3)
+
+#: Channels of the write engine: completion records, the lists of SPLIT, rows.
+_CONTROL, _FIRST_LIST, _MOVED_ROWS = 0, 1, 1 + len(LISTS)
+
+
+def read_port_depths(config: Config) -> list[int]:
+    """Beats of the read buffer of each port."""
+    return [read_buffer_beats(config)] * 3
+
+
+class Datapath(wiring.Component):
+    """The blocks of section 2 but registers and command processor.
+
+    Members
+    -------
+    axi_r, axi_w : Out
+        The AXI master.
+    windows, table_write
+        From the registers.
+    job, start, list_start, list_base, sweep, sweep_done, results, command_done
+        See :class:`~hotline.rtl.command_processor.CommandProcessor`, whose counterparts these
+        are; likewise the faults, `halt`, `abort`, `flush`, `quiet` and `bus_quiet`.
+    start_ready : Out(1)
+        `start` may come: the store of seen keys is empty.
+    fetch_request, fetch_data, fetching, record
+        The command processor's own read port and write channel.
+    table_busy : Out(1)
+        The hot table is being cleared after reset.
+    bank_stall : Out(1)
+        A lane waits for a bank of the hot table.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "axi_r": Out(axi_read(config)),
+                "axi_w": Out(axi_write(config)),
+                "windows": In(windows(config)),
+                "table_write": In(stream.Signature(table_write_layout(config))),
+                "job": In(job(config)),
+                "start": In(1),
+                "start_ready": Out(1),
+                "list_start": In(len(LISTS)),
+                "list_base": In(config.addr_width),
+                "sweep": In(stream.Signature(Sweep)),
+                "sweep_done": Out(1),
+                "learner_clear": In(1),
+                "results": Out(results()),
+                "command_done": Out(1),
+                "fetch_request": In(stream.Signature(read_request(config))),
+                "fetch_data": Out(stream.Signature(read_beat(config))),
+                "fetch_fault_status": Out(Status),
+                "fetch_fault_info": Out(64),
+                "fetching": In(1),
+                "record": In(stream.Signature(write_beat(config))),
+                "fault": Out(1),
+                "fault_status": Out(Status),
+                "fault_info": Out(64),
+                "write_idle": Out(1),
+                "write_fault": Out(1),
+                "write_fault_status": Out(Status),
+                "write_fault_info": Out(64),
+                "halt": In(1),
+                "abort": In(1),
+                "flush": In(1),
+                "bus_quiet": Out(1),
+                "quiet": Out(1),
+                "table_busy": Out(1),
+                "bank_stall": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        config, m = self.config, Module()
+        flushed = ResetInserter(self.flush)
+        self._reads = reads = ReadEngine(config, read_port_depths(config))
+        self._writes = writes = WriteEngine(config, channels=2 + len(LISTS))
+        self._keys, self._table, self._learner = (
+            KeyStream(config),
+            HotTable(config),
+            Learner(config),
+        )
+        self._classifier, self._mover = Classifier(config), RowMover(config)
+        self._list_reader = KeyListReader(config)
+        self._lists = [ListWriter(config) for _ in LISTS]
+        m.submodules.read_engine = flushed(reads)
+        m.submodules.write_engine = flushed(writes)
+        m.submodules.key_stream = flushed(self._keys)
+        m.submodules.hot_table = self._table
+        m.submodules.learner = self._learner
+        m.submodules.classifier = flushed(self._classifier)
+        m.submodules.row_mover = flushed(self._mover)
+        m.submodules.key_list_reader = flushed(self._list_reader)
+        for name, writer in zip(LISTS, self._lists, strict=True):
+            m.submodules[f"{name}_writer"] = flushed(writer)
+
+        opcode = self.job.opcode
+        self._split = opcode == Opcode.SPLIT
+        self._commit = opcode == Opcode.COMMIT
+        self._learns = (opcode == Opcode.LEARN) | (opcode == Opcode.LOAD)
+        self._moves = (opcode == Opcode.GATHER) | (opcode == Opcode.SCATTER)
+
+        m.d.comb += [reads.windows.eq(self.windows), writes.windows.eq(self.windows)]
+        m.d.comb += [reads.halt.eq(self.halt), writes.halt.eq(self.halt)]
+        wiring.connect(m, reads.axi, wiring.flipped(self.axi_r))
+        wiring.connect(m, writes.axi, wiring.flipped(self.axi_w))
+        self._connect_reads(m)
+        self._connect_keys(m)
+        self._connect_rows(m)
+        self._connect_writes(m)
+        self._report(m)
+        return m
+
+    def _connect_reads(self, m: Module) -> None:
+        """The stream port, to the one who has it; lengths and rows have their own."""
+        reads, keys, rows = self._reads, self._keys, self._list_reader
+        port, data = reads.request[_STREAM], reads.data[_STREAM]
+        _route(m, ~self.fetching & ~self._moves, keys.index_request, port)
+        _route(m, ~self.fetching & self._moves, rows.request, port)
+        _route(m, self.fetching, wiring.flipped(self.fetch_request), port)
+        _route(m, ~self.fetching & ~self._moves, data, keys.index_data)
+        _route(m, ~self.fetching & self._moves, data, rows.data)
+        _route(m, self.fetching, data, wiring.flipped(self.fetch_data))
+        wiring.connect(m, keys.length_request, reads.request[_LENGTHS])
+        wiring.connect(m, reads.data[_LENGTHS], keys.length_data)
+        wiring.connect(m, self._mover.request, reads.request[_ROWS])
+        wiring.connect(m, reads.data[_ROWS], self._mover.data)
+        m.d.comb += [
+            self.fetch_fault_status.eq(reads.fault_code[_STREAM]),
+            self.fetch_fault_info.eq(reads.fault_addr[_STREAM]),
+            keys.index_fault_code.eq(reads.fault_code[_STREAM]),
+            keys.index_fault_addr.eq(reads.fault_addr[_STREAM]),
+            keys.length_fault_code.eq(reads.fault_code[_LENGTHS]),
+            keys.length_fault_addr.eq(reads.fault_addr[_LENGTHS]),
+            self._mover.read_fault_code.eq(reads.fault_code[_ROWS]),
+            self._mover.read_fault_addr.eq(reads.fault_addr[_ROWS]),
+        ]
+
+    def _connect_keys(self, m: Module) -> None:
+        """Key stream -> hot table -> classifier (SPLIT), or learner and hot table (LEARN, LOAD)."""
+        keys, table, learner, classifier = self._keys, self._table, self._learner, self._classifier
+        job, load = self.job, self.job.opcode == Opcode.LOAD
+        m.d.comb += [
+            keys.start.eq(self.start & (self._split | self._learns)),
+            keys.mode.eq(load),
+            keys.one_hot.eq(job.one_hot),
+            keys.count.eq(job.count),
+            keys.num_tables.eq(job.num_tables),
+            keys.num_keys.eq(job.num_keys),
+            keys.indices.eq(Mux(load, job.lists, job.indices)),
+            keys.lengths.eq(job.lengths),
+            keys.table_valid.eq(self.table_write.valid),
+            keys.table_write.eq(self.table_write.payload),
+            learner.start.eq(self.start & self._learns),
+            learner.mode.eq(load),
+            learner.clear.eq(self.learner_clear),
+            learner.abort.eq(self.abort),
+            classifier.start.eq(self.start & self._split),
+            classifier.gather.eq(job.gather),
+            self.start_ready.eq(classifier.ready),
+            table.scan.eq(self.start & self._commit),
+            table.scan_all.eq(job.scan_all),
+            self.sweep_done.eq(table.sweep_done),
+            self.bank_stall.eq(table.bank_stall),
+        ]
+        wiring.connect(m, wiring.flipped(self.sweep), table.sweep)
+        _route(m, self._learns, keys.groups, learner.groups)
+        _route(m, self._learns, learner.hot_request, table.request)
+        _route(m, self._learns, table.response, learner.hot_response)
+        _route(m, self._split, table.response, classifier.response)
+        with m.If(self._split):
+            m.d.comb += [
+                table.request.valid.eq(keys.groups.valid & ~self.abort),
+                table.request.payload.op.eq(HotOp.LOOKUP),
+                table.request.payload.group.eq(keys.groups.payload),
+                keys.groups.ready.eq(table.request.ready & ~self.abort),
+            ]
+            # After a fault the classifier may have stopped for good; what is in flight is lost.
+            with m.If(self.abort):
+                m.d.comb += table.response.ready.eq(1)
+
+    def _connect_rows(self, m: Module) -> None:
+        """Row lists, from the classifier or from memory, to the row mover."""
+        mover, reader, job = self._mover, self._list_reader, self.job
+        m.d.comb += [
+            mover.start.eq(self.start & (self._moves | job.gather)),
+            mover.direction.eq(
+                Mux(job.opcode == Opcode.SCATTER, Direction.SCATTER, Direction.GATHER)
+            ),
+            mover.num_tables.eq(job.num_tables),
+            mover.table_limit.eq(job.num_tables),
+            mover.rows.eq(job.rows),
+            mover.table_write.valid.eq(self.table_write.valid),
+            mover.table_write.payload.eq(self.table_write.payload),
+            self.table_write.ready.eq(1),
+            reader.start.eq(self.start & self._moves),
+            reader.addr.eq(job.lists),
+            reader.count.eq(job.count),
+        ]
+        _route(m, self._split, self._classifier.rows, mover.entries)
+        _route(m, self._moves, reader.entries, mover.entries)
+
+    def _connect_writes(self, m: Module) -> None:
+        """The lists, the records of COMMIT in the place of the last list, and the rows."""
+        writes, table = self._writes, self._table
+        for i, (name, writer) in enumerate(zip(LISTS, self._lists, strict=True)):
+            source = getattr(self._classifier, name)
+            m.d.comb += [writer.start.eq(self.list_start[i]), writer.base.eq(self.list_base)]
+            if i == len(LISTS) - 1:
+                _route(m, ~self._commit, source, writer.input)
+                _route(m, self._commit, table.records, writer.input)
+            else:
+                wiring.connect(m, source, writer.input)
+            wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
+        with m.If(self._commit & self.abort):
+            m.d.comb += table.records.ready.eq(1)
+        wiring.connect(m, self._mover.output, writes.channel[_MOVED_ROWS])
+        wiring.connect(m, wiring.flipped(self.record), writes.channel[_CONTROL])
+
+    def _report(self, m: Module) -> None:
+        """Done, idle, faults and counts."""
+        reads, writes, keys, table = self._reads, self._writes, self._keys, self._table
+        learner, classifier, mover = self._learner, self._classifier, self._mover
+        reader, opcode = self._list_reader, self.job.opcode
+
+        scanned, ready = Signal(), Signal()
+        with m.If(table.scan_done):
+            m.d.sync += scanned.eq(1)
+        with m.If(self.start):
+            m.d.sync += scanned.eq(0)
+        lists_out = Signal()
+        m.d.comb += lists_out.eq(~Cat(writer.output.valid for writer in self._lists).any())
+        with m.Switch(opcode):
+            with m.Case(Opcode.SPLIT):
+                gathered = ~self.job.gather | mover.done
+                m.d.comb += self.command_done.eq(classifier.done & gathered & lists_out)
+            with m.Case(Opcode.COMMIT):
+                m.d.comb += self.command_done.eq(scanned & lists_out)
+            with m.Case(Opcode.LEARN, Opcode.LOAD):
+                m.d.comb += self.command_done.eq(learner.done)
+            with m.Default():
+                m.d.comb += self.command_done.eq(mover.done)
+
+        # The hot table begins with a CLEAR sweep; only that one makes the device busy by itself.
+        with m.If(~table.busy & classifier.ready):
+            m.d.sync += ready.eq(1)
+        m.d.comb += [
+            self.table_busy.eq(~ready),
+            self.write_idle.eq(writes.idle),
+            self.write_fault.eq(writes.fault),
+            self.write_fault_status.eq(writes.fault_code),
+            self.write_fault_info.eq(writes.fault_addr),
+            self.bus_quiet.eq(reads.idle & writes.idle),
+            self.quiet.eq(self.bus_quiet & table.idle & learner.idle),
+        ]
+
+        faults = [
+            (classifier.error | learner.error, keys.fault_code, keys.fault_info),
+            (reader.fault, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
+            (mover.fault, mover.fault_code, mover.fault_info),
+            (writes.fault, writes.fault_code, writes.fault_addr),
+        ]
+        m.d.comb += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
+        for fault, code, info in reversed(faults):
+            with m.If(fault):
+                m.d.comb += [self.fault_status.eq(code), self.fault_info.eq(info)]
+
+        counts = self.results
+        with m.Switch(opcode):
+            with m.Case(Opcode.SPLIT):
+                m.d.comb += [
+                    counts.popular.eq(classifier.popular_count),
+                    counts.nonpopular.eq(classifier.nonpopular_count),
+                    counts.rows.eq(classifier.num_keys_out),
+                    counts.hits.eq(classifier.hits),
+                    counts.misses.eq(classifier.misses),
+                    counts.replacements.eq(classifier.replacements),
+                    counts.shared.eq(classifier.shared),
+                ]
+            with m.Case(Opcode.COMMIT):
+                m.d.comb += counts.popular.eq(table.record_count)
+            with m.Case(Opcode.LOAD):
+                m.d.comb += counts.popular.eq(learner.taken)
+            with m.Case(Opcode.LEARN):
+                m.d.comb += [counts.hits.eq(learner.hits), counts.misses.eq(learner.misses)]
+            with m.Case(Opcode.GATHER, Opcode.SCATTER):
+                m.d.comb += counts.rows.eq(mover.count)
+
+
+def _route(m: Module, enable: Value, source: object, sink: object) -> None:
+    """Join two streams while `enable` is 1. Each end has one enabled route at a time."""
+    with m.If(enable):
+        m.d.comb += [
+            sink.valid.eq(source.valid),
+            sink.payload.eq(source.payload),
+            source.ready.eq(sink.ready),
+        ]

@@ -1,0 +1,217 @@
+"""Descriptor fetch and check: the front of the command processor (spec section 7)."""
+
+from __future__ import annotations
+
+from amaranth import Array, C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode
+from hotline.gen.config import Config
+from hotline.rtl.interfaces import Status, read_beat, read_request
+from hotline.rtl.linear_reader import LinearReader
+
+__all__ = ["WORDS", "DescriptorChecker", "DescriptorFetcher", "descriptor_words"]
+
+#: 32-bit words of a descriptor.
+WORDS = DESCRIPTOR_BYTES // 4
+
+
+def descriptor_words() -> data.ArrayLayout:
+    """A descriptor or completion record as 16 words of 32 bits."""
+    return data.ArrayLayout(32, WORDS)
+
+
+class DescriptorFetcher(wiring.Component):
+    """Reads one descriptor into registers.
+
+    Latency is that of the bus; `words` hold from `done` until the next `start`. Reset drops
+    whatever is in progress.
+
+    Members
+    -------
+    start : In(1)
+        Pulse: fetch the descriptor at `addr` (bytes, 64-byte aligned). Ignored while busy.
+    request, data
+        Read port (see :class:`hotline.rtl.read_engine.ReadEngine`).
+    words : Out
+        The descriptor.
+    done : Out(1)
+        Pulse: `words` or `fault` are valid.
+    fault : Out(1)
+        A beat of the descriptor could not be read.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "addr": In(config.addr_width),
+                "request": Out(stream.Signature(read_request(config))),
+                "data": In(stream.Signature(read_beat(config))),
+                "words": Out(descriptor_words()),
+                "done": Out(1),
+                "fault": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        config = self.config
+        m = Module()
+        m.submodules.reader = reader = LinearReader(config)
+        beats = DESCRIPTOR_BYTES // config.data_bytes
+        beat = Signal(range(max(2, beats)))
+        active = Signal()
+        payload = self.data.payload
+
+        m.d.comb += [
+            reader.start.eq(self.start),
+            reader.addr.eq(self.addr),
+            reader.bytes.eq(DESCRIPTOR_BYTES),
+            self.data.ready.eq(active),
+        ]
+        wiring.connect(m, reader.request, wiring.flipped(self.request))
+        m.d.sync += self.done.eq(0)
+        with m.If(self.start):
+            m.d.sync += [active.eq(1), beat.eq(0), self.fault.eq(0)]
+        with m.If(self.data.valid & self.data.ready):
+            last = payload.fault | (beat == beats - 1)
+            m.d.sync += [
+                # A shift register rather than an addressed write: no decoder in front of 512 FFs.
+                Cat(self.words).eq(Cat(Cat(self.words)[config.data_width :], payload.data)),
+                beat.eq(beat + 1),
+                self.fault.eq(payload.fault),
+                self.done.eq(last),
+                active.eq(~last),
+            ]
+        return m
+
+
+class DescriptorChecker(wiring.Component):
+    """Checks a descriptor in the order of section 7, short of what needs the data.
+
+    Takes 16 cycles: `count` * `num_tables` is formed by shift and add.
+
+    Members
+    -------
+    start : In(1)
+        Pulse: `words` are valid and hold until `done`.
+    words : In
+        The descriptor.
+    dirty, last_split : In(1)
+        The directory has uncommitted changes; a SPLIT has succeeded that GATHER LAST can follow.
+    done : Out(1)
+        Pulse: `status` and `info` are valid; they hold until the next `start`.
+    status, info : Out
+        OK, BAD_OPCODE, BAD_DESCRIPTOR or NOT_COMMITTED, and the error info.
+    unrecordable : Out(1)
+        The completion address cannot take a record, whatever the status.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "words": In(descriptor_words()),
+                "dirty": In(1),
+                "last_split": In(1),
+                "done": Out(1),
+                "status": Out(Status),
+                "info": Out(8),
+                "unrecordable": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        config = self.config
+        m = Module()
+        words = self.words
+        opcode, flags = words[0][0:8], words[0][8:16]
+
+        flag_mask = Signal(8)
+        known, built, tables, keys, indices, lists, rows = (
+            Signal(name=name)
+            for name in ("known", "built", "tables", "keys", "indices", "lists", "rows")
+        )
+        with m.Switch(opcode):
+            for code, command in COMMANDS.items():
+                with m.Case(int(code)):
+                    m.d.comb += [
+                        known.eq(1),
+                        built.eq(command.built),
+                        flag_mask.eq(command.flags),
+                        tables.eq(command.tables),
+                        keys.eq(command.keys),
+                        indices.eq(command.indices),
+                        lists.eq(command.lists),
+                        rows.eq(command.rows),
+                    ]
+                    if code == Opcode.SPLIT:
+                        m.d.comb += rows.eq((flags & Flag.SPLIT_GATHER).any())
+                    if code == Opcode.GATHER:
+                        m.d.comb += lists.eq(~(flags & Flag.GATHER_LAST).any())
+        gather_last = (opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()
+
+        # count * num_tables, least significant bit of num_tables first.
+        table_bits = config.max_tables.bit_length()
+        product = Signal(32 + table_bits)
+        addend = Signal(32 + table_bits)
+        multiplier = Signal(table_bits)
+        step = Signal(range(table_bits + 1))
+        one_hot = Cat(words[6], words[7]) == 0
+
+        def unreachable(low: int) -> Value:
+            address = Cat(words[low], words[low + 1])
+            return address[:6].any() | address[config.addr_width :].any()
+
+        bad = {
+            0: (flags & ~flag_mask).any() | ~built | (gather_last & ~self.last_split),
+            2: tables & ((words[2] == 0) | (words[2] > config.max_tables)),
+            3: keys & (words[3][31] | (one_hot & (product != words[3]))),
+            4: indices & unreachable(4),
+            6: indices & unreachable(6),
+            8: lists & unreachable(8),
+            10: rows & unreachable(10),
+            14: unreachable(14),
+        }
+        is_bad = Signal(len(bad))
+        numbers = Array(C(number, 8) for number in bad)
+        first = Signal(range(len(bad)))
+        for position in reversed(range(len(bad))):
+            with m.If(is_bad[position]):
+                m.d.comb += first.eq(position)
+
+        m.d.sync += self.done.eq(0)
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [
+                    product.eq(0),
+                    addend.eq(words[1]),
+                    multiplier.eq(words[2]),
+                    step.eq(0),
+                ]
+                with m.If(self.start):
+                    m.next = "MULTIPLY"
+            with m.State("MULTIPLY"):
+                m.d.sync += [
+                    product.eq(product + Mux(multiplier[0], addend, 0)),
+                    addend.eq(addend << 1),
+                    multiplier.eq(multiplier >> 1),
+                    step.eq(step + 1),
+                ]
+                with m.If(step == table_bits - 1):
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.d.sync += [is_bad.eq(Cat(bad.values())), self.unrecordable.eq(bad[14])]
+                m.next = "REPORT"
+            with m.State("REPORT"):
+                m.d.sync += [self.done.eq(1), self.status.eq(Status.OK), self.info.eq(0)]
+                with m.If(~known):
+                    m.d.sync += [self.status.eq(Status.BAD_OPCODE), self.info.eq(opcode)]
+                with m.Elif(is_bad.any()):
+                    m.d.sync += [self.status.eq(Status.BAD_DESCRIPTOR), self.info.eq(numbers[first])]
+                with m.Elif((opcode == Opcode.SPLIT) & self.dirty):
+                    m.d.sync += self.status.eq(Status.NOT_COMMITTED)
+                m.next = "IDLE"
+        return m

@@ -1,0 +1,154 @@
+"""Cuts the runs of words of a command into groups of lanes, before any word has arrived."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.length_checker import KeyMode, length_token
+
+__all__ = ["GroupCutter", "cut"]
+
+
+def cut(config: Config) -> data.StructLayout:
+    """Shape of a group: how many words, and which tables and samples they belong to.
+
+    `count`, `split`, `end_a`, `end_b`, `last` as in `group_meta`. Lane i < split is of table
+    `table_a` (one-hot: + i); above it of table `table_b` + i, modulo 2**table_bits. `half`: the
+    first word of a KEY_LIST entry. `error`: no words; the lengths are wrong, or with `bus`
+    were not read.
+    """
+    lanes = range(config.lanes + 1)
+    return data.StructLayout(
+        {
+            "count": lanes,
+            "split": lanes,
+            "end_a": 1,
+            "end_b": 1,
+            "last": 1,
+            "half": 1,
+            "error": 1,
+            "bus": 1,
+            "table_a": config.table_bits,
+            "table_b": config.table_bits,
+        }
+    )
+
+
+class GroupCutter(wiring.Component):
+    """One group a cycle: `lanes` words of one-hot samples, else what one token has.
+
+    One-hot with num_tables >= lanes: every group but the last has `lanes` words, and goes on
+    into the next sample. Otherwise a group ends with its token. Latency two cycles. Empty bags
+    take a cycle and yield no group, unless they end a sample. Reset makes it idle.
+
+    Parameters
+    ----------
+    config : Config
+        Validated configuration.
+
+    Members
+    -------
+    start : In(1)
+        Begins a command; `mode`, `one_hot`, `num_tables` are stable from here on.
+    mode : In(KeyMode)
+    one_hot : In(1)
+    num_tables : In(range(max_tables + 1))
+    tokens : In(stream of length_token)
+    cuts : Out(stream of cut)
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "mode": In(KeyMode),
+                "one_hot": In(1),
+                "num_tables": In(range(config.max_tables + 1)),
+                "tokens": In(stream.Signature(length_token(config))),
+                "cuts": Out(stream.Signature(cut(config))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        lanes = config.lanes
+        token = self.tokens.payload
+
+        # The shape of a one-hot command, registered: it is stable long before the first group.
+        spans = Signal()
+        excess = Signal(signed_bits(config))
+        m.d.sync += [
+            spans.eq(
+                self.one_hot & (self.mode == KeyMode.SAMPLES) & (self.num_tables >= lanes)
+                if lanes > 1
+                else 0
+            ),
+            excess.eq(self.num_tables - lanes),
+        ]
+
+        valid = Signal()
+        now = Signal(length_token(config))
+        table = Signal(config.table_bits)
+        free = Signal()
+        full, skip, wrong, cross, emit, done, load = (
+            Signal(name=name) for name in ("full", "skip", "wrong", "cross", "emit", "done", "load")
+        )
+        out = self.cuts.payload
+        m.d.comb += [
+            free.eq(~self.cuts.valid | self.cuts.ready),
+            full.eq(now.length <= lanes),
+            wrong.eq(now.fault | (now.bad & now.end)),
+            skip.eq(~now.fault & ~now.end & (now.bad | ((now.length == 0) & ~now.last))),
+            cross.eq(spans & full & (now.length != lanes) & ~now.last & ~token.bad),
+            emit.eq(valid & free & ~skip & (~cross | self.tokens.valid | wrong)),
+            done.eq((valid & skip) | (emit & (full | wrong))),
+            load.eq(~valid | done),
+            self.tokens.ready.eq(load),
+        ]
+
+        with m.If(load):
+            m.d.sync += [valid.eq(self.tokens.valid), now.eq(token)]
+            with m.If(valid & cross & ~wrong):
+                m.d.sync += now.length.eq(now.length + excess)
+        with m.If(emit & ~full & ~wrong):
+            m.d.sync += now.length.eq(now.length - lanes)
+        with m.If(emit & full & now.short & ~wrong):
+            # Behind the last group comes the verdict on the total.
+            m.d.sync += [valid.eq(1), now.bad.eq(1), now.end.eq(1), now.fault.eq(0)]
+
+        step = Mux(spans, Mux(full, -excess, lanes), done)
+        with m.If(done & now.end & ~spans):
+            m.d.sync += table.eq(0)
+        with m.Elif(done | (emit & spans)):
+            m.d.sync += table.eq(table + step)
+
+        with m.If(free):
+            m.d.sync += self.cuts.valid.eq(emit)
+        with m.If(emit):
+            ends = full & now.end & ~wrong
+            rest = now.length[: len(out.count)]
+            m.d.sync += [
+                out.count.eq(Mux(wrong, 0, Mux(full & ~cross, rest, lanes))),
+                out.split.eq(Mux(wrong, 0, Mux(full, Mux(now.pair, rest >> 1, rest), lanes))),
+                out.end_a.eq(ends),
+                out.end_b.eq(ends & now.pair),
+                out.last.eq(wrong | (full & now.last & ~now.short)),
+                out.half.eq(now.half),
+                out.error.eq(wrong),
+                out.bus.eq(now.fault),
+                out.table_a.eq(table),
+                out.table_b.eq(-Mux(now.pair, rest >> 1, rest)),
+            ]
+        with m.If(self.start):
+            m.d.sync += table.eq(0)
+        return m
+
+
+def signed_bits(config: Config) -> int:
+    """Bits of num_tables - lanes in two's complement, wide enough for a sample's length too."""
+    return max(config.max_sample_keys, config.max_tables, config.lanes).bit_length() + 1

@@ -1,0 +1,306 @@
+"""A bank of the hot table: all its ways, compare on two ports, pipelined update on one.
+
+Source: spec sections 4 and 5. Stages, each one cycle:
+
+==  =====================================================================================
+S0  request registers drive the memory addresses
+S1  memory outputs
+S2  entry registers; compare with the tags, choose a victim
+S3  outcome registers: the results leave here; decide what to write
+S4  write registers drive the memory's write port
+==  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.feistel import hash_count
+from hotline.rtl.hot_update import (
+    BankOp,
+    UpdateDecision,
+    VictimChoice,
+    entry_layout,
+    entry_valid,
+)
+
+__all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request", "index_width"]
+
+#: Cycles from a request at the port to `entries`, and to the results.
+READ_LATENCY = 3
+RESULT_LATENCY = 4
+
+#: Bits of tracker.md's u.
+_RANDOM_BITS = 16
+
+
+def index_width(config: Config) -> int:
+    """Bits of a bank's memory address: at least 1, so that a bank of one set has a port."""
+    return max(1, config.index_bits)
+
+
+def hash_array(config: Config) -> data.ArrayLayout:
+    """All distinct h_w of a key."""
+    return data.ArrayLayout(config.key_bits - config.bank_bits, hash_count(config))
+
+
+def bank_request(config: Config) -> data.StructLayout:
+    """What port A of a bank does: `hash` holds the h_w; the rest as in `learn_context`."""
+    members = {"op": BankOp, "hash": hash_array(config)}
+    if config.sample_aware:
+        members |= {"hit": unsigned(1), "x_zero": unsigned(1), "y": unsigned(2)}
+        members |= {"random": unsigned(_RANDOM_BITS)}
+    return data.StructLayout(members)
+
+
+class HotBank(wiring.Component):
+    """One bank of the hot table.
+
+    One request a cycle on each port, results in order after a fixed RESULT_LATENCY. Port A takes
+    every operation, port B look-ups only (it shares its address with the writes). An update that
+    would read what an earlier one has not written yet waits in S0: `hold` is high, and no port
+    of any bank may be given a request in that cycle. Look-ups do not wait: the user gives none
+    within RESULT_LATENCY + 1 cycles after a writing request. Reset empties the pipeline, not
+    the memory.
+
+    Parameters
+    ----------
+    config : Config
+        Validated configuration.
+
+    Members
+    -------
+    a : In(bank_request)
+    a_valid : In(1)
+    a_lanes : In(lanes)
+        Which lanes get the result; passed through.
+    a_result, a_result_lanes : Out(ways), Out(lanes)
+        One-hot way that holds the key or has taken it, for these lanes; lanes = 0 if no result.
+    b_hash, b_lanes, b_result, b_result_lanes
+        The same for look-ups on port B; lanes = 0 means no request. Only if lanes > 1.
+    hold : Out(1)
+    entries : Out(ArrayLayout(entry, ways))
+        Entries that port A read, READ_LATENCY cycles after the request.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.dual = config.lanes > 1
+        members = {
+            "a": In(bank_request(config)),
+            "a_valid": In(1),
+            "a_lanes": In(config.lanes),
+            "a_result": Out(config.ways),
+            "a_result_lanes": Out(config.lanes),
+            "hold": Out(1),
+            "entries": Out(data.ArrayLayout(entry_layout(config), config.ways)),
+        }
+        if self.dual:
+            members |= {
+                "b_hash": In(hash_array(config)),
+                "b_lanes": In(config.lanes),
+                "b_result": Out(config.ways),
+                "b_result_lanes": Out(config.lanes),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        ways = range(config.ways)
+        entries = data.ArrayLayout(entry_layout(config), config.ways)
+
+        # S0. `a` keeps its place while it waits for an earlier write.
+        request = Signal(bank_request(config), reset_less=True)
+        valid = Signal(RESULT_LATENCY)
+        writes = Signal(RESULT_LATENCY)
+        wait = Signal(RESULT_LATENCY)
+        m.d.comb += self.hold.eq(wait.any())
+        with m.If(~self.hold):
+            m.d.sync += [request.eq(self.a), valid[0].eq(self.a_valid)]
+            changes = (self.a.op != BankOp.LOOKUP) & (self.a.op != BankOp.READ)
+            m.d.sync += writes[0].eq(self.a_valid & changes)
+        indices = [self._indices(request.hash)]
+        tags = [self._tags(request.hash)]
+        ops = [request.op]
+
+        # S1: memory outputs; S2: entries; S3: outcome.
+        for stage in range(1, RESULT_LATENCY):
+            moves = valid[stage - 1] & ~(self.hold if stage == 1 else 0)
+            m.d.sync += [
+                valid[stage].eq(moves),
+                writes[stage].eq(writes[stage - 1] & moves),
+            ]
+            indices.append(self._delayed(m, f"index_{stage}", indices[-1]))
+            tags.append(self._delayed(m, f"tag_{stage}", tags[-1]))
+            ops.append(self._delayed(m, f"op_{stage}", [ops[-1]])[0])
+        self._interlock(m, wait, writes, indices)
+
+        write = Signal(config.ways)
+        written = Signal(entries, reset_less=True)
+        address = self._delayed(m, "index_4", indices[3])
+        read_a = Signal(entries)
+        read_b = Signal(entries)
+        b_hash = self._register(m, "b_hash_0", self.b_hash) if self.dual else None
+        b_indices = self._indices(b_hash) if b_hash is not None else None
+        for way in ways:
+            memory = Memory(
+                shape=entry_layout(config),
+                depth=1 << index_width(config),
+                init=[],
+                attrs={"no_rw_check": 1},
+            )
+            m.submodules[f"way_{way}"] = memory
+            port_a = memory.read_port()
+            port_w = memory.write_port()
+            shared = Signal(index_width(config), name=f"shared_{way}")
+            m.d.comb += [
+                port_a.addr.eq(indices[0][way]),
+                read_a[way].eq(port_a.data),
+                port_w.en.eq(write[way]),
+                port_w.data.eq(written[way]),
+                shared.eq(address[way]),
+                port_w.addr.eq(shared),
+            ]
+            if b_indices is not None:
+                # One address for reading and writing: then it is one physical port.
+                port_b = memory.read_port()
+                m.d.comb += [
+                    shared.eq(Mux(write[way], address[way], b_indices[way])),
+                    port_b.addr.eq(shared),
+                    read_b[way].eq(port_b.data),
+                ]
+
+        # S2.
+        entry = Signal(entries, reset_less=True)
+        m.d.sync += entry.eq(read_a)
+        m.d.comb += self.entries.eq(entry)
+        match = Signal(config.ways)
+        m.d.sync += match.eq(self._compare(entry, tags[2]))
+        m.submodules.choice = choice = VictimChoice(config)
+        m.submodules.decision = decision = UpdateDecision(config)
+        for way in ways:
+            m.d.comb += choice.state[way].eq(entry[way].state)
+
+        # S3.
+        lanes = self._delayed_lanes(m, "a", self.a_lanes & self.a_valid.replicate(config.lanes))
+        m.d.sync += [
+            decision.victim.eq(choice.victim),
+            decision.free.eq(choice.free),
+            decision.value.eq(choice.value),
+            decision.old.eq(entry),
+        ]
+        m.d.comb += [
+            decision.op.eq(ops[3]),
+            decision.match.eq(match),
+            self.a_result.eq(decision.result),
+            self.a_result_lanes.eq(lanes),
+        ]
+        for way in ways:
+            m.d.comb += decision.tag[way].eq(tags[3][way])
+        if config.sample_aware:
+            self._context(m, request, choice, decision)
+
+        # S4.
+        m.d.sync += [
+            write.eq(Mux(valid[3] & writes[3], decision.write, 0)),
+            written.eq(decision.new),
+        ]
+        if b_hash is not None:
+            self._port_b(m, b_hash, read_b)
+        return m
+
+    def _context(
+        self, m: Module, request: data.View, choice: VictimChoice, decision: UpdateDecision
+    ) -> None:
+        """Carry tracker.md's per-sample context to where it is used."""
+        last = request.hash[hash_count(self.config) - 1]
+        u = [(request.random ^ last[8:24])[:_RANDOM_BITS]]
+        context = [Cat(request.hit, request.x_zero, request.y)]
+        for stage in range(1, RESULT_LATENCY):
+            u = self._delayed(m, f"u_{stage}", u)
+            context = self._delayed(m, f"context_{stage}", context)
+            if stage == 2:
+                m.d.comb += choice.start.eq(u[0][14:16])
+        m.d.comb += [
+            Cat(decision.hit, decision.x_zero, decision.y).eq(context[0]),
+            decision.u.eq(u[0]),
+        ]
+
+    def _interlock(
+        self, m: Module, wait: Signal, writes: Signal, indices: list[list[Value]]
+    ) -> None:
+        """Count down how long the request that enters S0 must wait for writes before it.
+
+        `wait[n]` set: not before n + 1 cycles from now. The request in stage s at the time of
+        entry will have written RESULT_LATENCY - s cycles after it.
+        """
+        arriving = self._indices(self.a.hash)
+        with m.If(self.hold):
+            m.d.sync += wait.eq(wait >> 1)
+        with m.Else():
+            for stage in range(RESULT_LATENCY):
+                same: Value = Const(0, 1)
+                for way in range(len(arriving) if self.config.sample_aware else 1):
+                    same = same | (arriving[way] == indices[stage][way])
+                blocked = self.a_valid & writes[stage] & same
+                m.d.sync += wait[RESULT_LATENCY - 1 - stage].eq(blocked)
+
+    def _port_b(self, m: Module, b_hash: data.View, read: data.View) -> None:
+        tags = self._tags(b_hash)
+        for stage in (1, 2):
+            tags = self._delayed(m, f"b_tag_{stage}", tags)
+        entry = self._register(m, "b_entry", read)
+        m.d.sync += self.b_result.eq(self._compare(entry, tags))
+        m.d.comb += self.b_result_lanes.eq(self._delayed_lanes(m, "b", self.b_lanes))
+
+    def _delayed_lanes(self, m: Module, port: str, lanes: Value) -> Signal:
+        """Lane masks, in step with S3; port A's first stage waits with its request."""
+        for stage in range(RESULT_LATENCY):
+            register = Signal(self.config.lanes, name=f"{port}_lanes_{stage}")
+            if port == "a" and stage == 0:
+                with m.If(~self.hold):
+                    m.d.sync += register.eq(lanes)
+            elif port == "a" and stage == 1:
+                m.d.sync += register.eq(Mux(self.hold, 0, lanes))
+            else:
+                m.d.sync += register.eq(lanes)
+            lanes = register
+        return register
+
+    def _compare(self, entry: data.View, tags: list[Value]) -> Value:
+        return Cat(
+            entry_valid(self.config, entry[way].state) & (entry[way].tag == tags[way])
+            for way in range(self.config.ways)
+        )
+
+    def _indices(self, hashes: data.View) -> list[Value]:
+        bits = self.config.index_bits
+        values = [hashes[n][:bits] if bits else Const(0, 1) for n in range(hash_count(self.config))]
+        return values if self.config.sample_aware else values * self.config.ways
+
+    def _tags(self, hashes: data.View) -> list[Value]:
+        bits = self.config.index_bits
+        values = [hashes[n][bits:] for n in range(hash_count(self.config))]
+        return values if self.config.sample_aware else values * self.config.ways
+
+    def _register(self, m: Module, name: str, value: data.View) -> data.View:
+        register = Signal(value.shape(), name=name, reset_less=True)
+        m.d.sync += register.eq(value)
+        return register
+
+    def _delayed(self, m: Module, name: str, values: list[Value]) -> list[Value]:
+        """The values one cycle later; equal values share a register."""
+        made: dict[int, Value] = {}
+        for number, value in enumerate(values):
+            if id(value) in made:
+                continue
+            shape = BankOp if not isinstance(value, Value) else unsigned(len(value))
+            register = Signal(shape, name=f"{name}_{number}", reset_less=True)
+            m.d.sync += register.eq(value)
+            made[id(value)] = register
+        return [made[id(value)] for value in values]

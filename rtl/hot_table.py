@@ -1,0 +1,231 @@
+"""The hot table: which keys are hot, and in which slots.
+
+Source: spec section 5 and `tracker.md`.
+"""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.commit_scan import SCAN_LATENCY, CommitScan
+from hotline.rtl.crossbar import Crossbar
+from hotline.rtl.feistel import hash_count
+from hotline.rtl.hot_bank import READ_LATENCY, RESULT_LATENCY, HotBank
+from hotline.rtl.hot_group import GroupHash, StreamRegister
+from hotline.rtl.hot_update import BankOp, entry_layout
+from hotline.rtl.interfaces import hot_request, hot_response, list_beat
+from hotline.rtl.lane_ports import LanePorts
+
+__all__ = ["HotTable", "Sweep"]
+
+
+class Sweep(enum.Enum, shape=2):
+    """What a sweep does to every entry."""
+
+    CLEAR = 0
+    AGE = 1
+    UNMARK = 2
+
+
+class HotTable(wiring.Component):
+    """Look-ups, updates, loads, sweeps and the scan of COMMIT.
+
+    Requests are answered in order, all of them, at `lanes` keys a cycle for look-ups but for
+    bank conflicts (none up to 2 lanes). Updates: see :class:`LanePorts` and :class:`Crossbar`.
+    A sweep takes sets / banks + 8 cycles; it waits for the requests that are in flight, and
+    requests wait for it. Back-pressure on `response` stops requests; on `records`, the scan.
+    Reset empties all pipelines and starts a CLEAR sweep.
+
+    Parameters
+    ----------
+    config : Config
+        Validated configuration.
+
+    Members
+    -------
+    request : In(stream of hot_request)
+    response : Out(stream of hot_response)
+    sweep : In(stream of Sweep)
+    sweep_done : Out(1)
+        Pulse: the sweep that was accepted has been written. None for the CLEAR after reset.
+    scan : In(1)
+        Pulse: report slots on `records`, when all that came before is done.
+    scan_all : In(1)
+        Every valid slot, not only the changed ones. Stable during the scan.
+    records : Out(stream of list_beat)
+        One region of 16-byte records {slot, table, row, 0}, ascending slots.
+    record_count : Out(32)
+        Records of the last scan; valid from `scan_done` until the next `scan`.
+    scan_done : Out(1)
+        Pulse: the last beat of `records` has been taken.
+    busy : Out(1)
+        A sweep or a scan is running or waiting.
+    idle : Out(1)
+        Not busy, and no request is in flight.
+    bank_stall : Out(1)
+        A lane waits for a bank in this cycle.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "request": In(stream.Signature(hot_request(config))),
+                "response": Out(stream.Signature(hot_response(config))),
+                "sweep": In(stream.Signature(Sweep)),
+                "sweep_done": Out(1),
+                "scan": In(1),
+                "scan_all": In(1),
+                "records": Out(stream.Signature(list_beat(config))),
+                "record_count": Out(32),
+                "scan_done": Out(1),
+                "busy": Out(1),
+                "idle": Out(1),
+                "bank_stall": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        m.submodules.hash = hashes = GroupHash(config)
+        dispatch = LanePorts(config) if config.lanes <= 2 else Crossbar(config)
+        m.submodules.dispatch = dispatch
+        m.submodules.scanner = scanner = CommitScan(config)
+        banks = [HotBank(config) for _ in range(config.banks)]
+        for number, bank in enumerate(banks):
+            m.submodules[f"bank_{number}"] = (
+                EnableInserter(dispatch.enable)(bank) if config.lanes <= 2 else bank
+            )
+
+        wiring.connect(m, hashes.output, dispatch.request)
+        if config.lanes > 1:
+            m.submodules.output = output = StreamRegister(hot_response(config))
+            wiring.connect(m, dispatch.response, output.input)
+            wiring.connect(m, output.output, wiring.flipped(self.response))
+        else:
+            wiring.connect(m, dispatch.response, wiring.flipped(self.response))
+
+        open_ = Signal()
+        in_flight = Signal(8)
+        accepted = self.request.valid & self.request.ready
+        answered = self.response.valid & self.response.ready
+        m.d.comb += [
+            hashes.input.payload.eq(self.request.payload),
+            hashes.input.valid.eq(self.request.valid & open_),
+            self.request.ready.eq(hashes.input.ready & open_),
+            self.bank_stall.eq(dispatch.stall),
+        ]
+        m.d.sync += in_flight.eq(in_flight + accepted - answered)
+        self._control(m, dispatch, banks, scanner, open_, in_flight)
+        wiring.connect(m, scanner.records, wiring.flipped(self.records))
+        return m
+
+    def _control(
+        self,
+        m: Module,
+        dispatch: LanePorts | Crossbar,
+        banks: list[HotBank],
+        scanner: CommitScan,
+        open_: Signal,
+        in_flight: Signal,
+    ) -> None:
+        """Sweeps and scans, and the multiplexers that give them port A of all banks."""
+        config = self.config
+        serving = Signal()
+        pending = Signal()
+        requested = Signal()
+        operation = Signal(BankOp, init=BankOp.CLEAR)
+        index = Signal(max(1, config.index_bits))
+        pause = Signal(range(RESULT_LATENCY + 3))
+        sweeping = Signal()
+        quiet = Signal()
+        m.d.comb += [
+            quiet.eq(in_flight == 0),
+            open_.eq(serving & ~self.sweep.valid & ~pending),
+            self.busy.eq(~serving | pending),
+            self.idle.eq(serving & ~pending & quiet),
+            self.scan_done.eq(scanner.done),
+            self.record_count.eq(scanner.count),
+            scanner.all.eq(self.scan_all),
+        ]
+        with m.If(self.scan):
+            m.d.sync += pending.eq(1)
+        with m.FSM(init="SWEEP", name="control"):
+            with m.State("SWEEP"):
+                m.d.comb += sweeping.eq(1)
+                m.d.sync += index.eq(index + 1)
+                with m.If(index == config.bank_depth - 1):
+                    m.d.sync += [index.eq(0), pause.eq(RESULT_LATENCY + 2)]
+                    m.next = "SETTLE"
+            with m.State("SETTLE"):
+                m.d.sync += pause.eq(pause - 1)
+                with m.If(pause == 0):
+                    m.d.comb += self.sweep_done.eq(requested)
+                    m.next = "SERVE"
+            with m.State("SERVE"):
+                m.d.comb += serving.eq(1)
+                with m.If(quiet & self.sweep.valid):
+                    m.d.comb += self.sweep.ready.eq(1)
+                    m.d.sync += requested.eq(1)
+                    with m.Switch(self.sweep.payload):
+                        for sweep in Sweep:
+                            with m.Case(sweep):
+                                m.d.sync += operation.eq(BankOp[sweep.name])
+                    m.next = "SWEEP"
+                with m.Elif(quiet & pending):
+                    m.d.comb += scanner.start.eq(1)
+                    m.d.sync += pending.eq(0)
+                    m.next = "SCAN"
+            with m.State("SCAN"):
+                with m.If(scanner.done):
+                    m.next = "SERVE"
+
+        own_index = Signal(max(1, config.index_bits))
+        own_operation = Signal(BankOp)
+        scanned = scanner.read_set[config.bank_bits : config.set_bits]
+        m.d.comb += [
+            own_index.eq(Mux(sweeping, index, scanned)),
+            own_operation.eq(Mux(sweeping, operation, BankOp.READ)),
+        ]
+        for bank, port in zip(banks, dispatch.bank, strict=True):
+            m.d.comb += [
+                bank.a.eq(port.a),
+                bank.a_valid.eq(Mux(serving, port.a_valid, sweeping | scanner.read)),
+                bank.a_lanes.eq(Mux(serving, port.a_lanes, 0)),
+                port.a_result.eq(bank.a_result),
+                port.a_result_lanes.eq(bank.a_result_lanes),
+                port.hold.eq(bank.hold),
+            ]
+            with m.If(~serving):
+                m.d.comb += bank.a.op.eq(own_operation)
+                for number in range(hash_count(config)):
+                    m.d.comb += bank.a.hash[number].eq(own_index[: config.index_bits])
+            if config.lanes > 1:
+                m.d.comb += [
+                    bank.b_hash.eq(port.b_hash),
+                    bank.b_lanes.eq(port.b_lanes),
+                    port.b_result.eq(bank.b_result),
+                    port.b_result_lanes.eq(bank.b_result_lanes),
+                ]
+        self._read_entries(m, banks, scanner)
+
+    def _read_entries(self, m: Module, banks: list[HotBank], scanner: CommitScan) -> None:
+        """The entries that the scan asked for, out of the bank that it asked."""
+        config = self.config
+        chosen: Value = scanner.read_set[: config.bank_bits]
+        for stage in range(READ_LATENCY):
+            delayed = Signal(max(1, config.bank_bits), name=f"scan_bank_{stage}")
+            m.d.sync += delayed.eq(chosen)
+            chosen = delayed
+        width = config.ways * len(Value.cast(banks[0].entries[0]))
+        entries: Value = Const(0, width)
+        for number, bank in enumerate(banks):
+            here = (chosen == number) if config.bank_bits else Const(1, 1)
+            entries = entries | (Cat(bank.entries) & here.replicate(width))
+        register = Signal(width, reset_less=True, name="scan_entries")
+        m.d.sync += register.eq(entries)
+        m.d.comb += scanner.entries.eq(register)

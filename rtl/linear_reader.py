@@ -1,0 +1,98 @@
+"""Linear reader: a contiguous region as read bursts."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config, log2
+from hotline.rtl.burst import aligned_beats, beat_bits, room_in_burst
+from hotline.rtl.interfaces import BURST_BITS, read_request
+
+__all__ = ["LENGTH_BITS", "LinearReader"]
+
+#: Bits of a region's length in bytes, up to 2**35 inclusive.
+LENGTH_BITS = 36
+
+
+class LinearReader(wiring.Component):
+    """Requests all beats of a region, in order.
+
+    Contract: one request per cycle, the first one two cycles after `start`. Bursts end at
+    multiples of the largest power of two that `max_burst_beats` and 4 KiB allow, and with the
+    region. `done` falls in the cycle after `start` and rises when the last request has been handed
+    over; for 0 bytes there is no request. `start` is allowed only while `done`. Reset: done.
+
+    Parameters
+    ----------
+    config : Config
+
+    Members
+    -------
+    start : In
+        Latches `addr` and `bytes`.
+    addr : In
+        Bus-aligned byte address.
+    bytes : In
+        Length, rounded up to the bus; 0 to 2**35.
+    request : Out stream of read_request
+    done : Out
+        Everything has been handed over. Low from the cycle after `start`.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "addr": In(config.addr_width),
+                "bytes": In(LENGTH_BITS),
+                "request": Out(stream.Signature(read_request(config))),
+                "done": Out(1, init=1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self._config
+        low, limit = beat_bits(config), aligned_beats(config)
+        offset_bits = log2(limit)
+        place = Signal(config.addr_width - low)
+        # No region is larger than the address space. What is left: whole beats, and maybe a part
+        # of one, kept apart to save an adder over the whole length.
+        left = Signal(min(LENGTH_BITS, config.addr_width + 1) - low)
+        part = Signal()
+        room, beats = Signal(BURST_BITS), Signal(BURST_BITS)
+        final, move, running = Signal(), Signal(), Signal()
+        request = self.request
+        m.d.comb += [
+            room.eq(room_in_burst(config, place)),
+            final.eq((left < room) | ((left == room) & ~part)),
+            beats.eq(Mux(final, left[:BURST_BITS] + part, room)),
+            move.eq(~request.valid | request.ready),
+        ]
+        with m.If(move):
+            m.d.sync += [
+                request.valid.eq(running & ((left != 0) | part)),
+                request.payload.addr.eq(Cat(Const(0, low), place)),
+                request.payload.beats.eq(beats),
+            ]
+            with m.If(running):
+                # After the first burst the place is a multiple of the limit: no wide adder.
+                m.d.sync += [
+                    place.eq(Cat(Const(0, offset_bits), place[offset_bits:] + 1)),
+                    left.eq(left - room),
+                    running.eq(~final),
+                ]
+            with m.Else():
+                m.d.sync += self.done.eq(1)
+        with m.If(self.start):
+            m.d.sync += [
+                place.eq(self.addr[low:]),
+                left.eq(self.bytes[low:]),
+                part.eq(self.bytes[:low].any()),
+                running.eq(1),
+                self.done.eq(0),
+            ]
+        return m

@@ -1,0 +1,214 @@
+"""Row mover: copies rows between their homes in the tables and a dense buffer."""
+
+from __future__ import annotations
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import enum, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hotline.gen.config import Config, log2
+from hotline.rtl.block_fifo import BlockFIFO
+from hotline.rtl.burst import beat_bits
+from hotline.rtl.interfaces import (
+    Status,
+    read_beat,
+    read_request,
+    row_entry,
+    table_write,
+    write_beat,
+)
+from hotline.rtl.row_address import make_row_address, row_words_bits
+from hotline.rtl.row_bursts import beat_address_bits
+from hotline.rtl.row_reader import RowReader, rows_in_flight
+from hotline.rtl.row_writer import RowWriter, row_place
+
+__all__ = ["Direction", "RowMover"]
+
+
+class Direction(enum.Enum, shape=1):
+    """Where rows come from and go to."""
+
+    GATHER = 0  #: from the tables to the dense buffer
+    SCATTER = 1  #: from the dense buffer to the tables
+
+
+class RowMover(wiring.Component):
+    """Copies the rows of a list, in list order.
+
+    The address side (table look-up, dense position, read bursts) runs ahead of the data side
+    (realignment, write bursts); between them stand queues of one entry a row. One beat a cycle,
+    and one row a cycle where a row is one beat; the first request comes num_tables + 14 cycles
+    after `start` (later on a 32-bit bus, where addresses are computed serially). An entry is
+    acted upon when its successor, or `last`, is known. A burst of the dense buffer spans rows
+    that follow each other without a gap.
+
+    Back-pressure on `output` stops the data side; the address side goes on until the queues or the
+    read engine are full. Reset makes it idle whatever it was doing; data of requests made before
+    must not arrive after it.
+
+    Faults come in list order: a bad entry is reported when all rows before it have been read
+    without a fault. After a fault no beat follows the one that may stand at `output`, so a burst
+    may stay unfinished; after a bad entry no other is taken, and after a failed read the address
+    side goes on until its queues are full. Only reset leaves this state.
+
+    Parameters
+    ----------
+    config : Config
+        The configuration.
+
+    Members
+    -------
+    start : In
+        Pulse: begin a list. Only when idle or `done`.
+    direction : In
+        Stable while it runs, like the next three.
+    num_tables : In
+        Tables whose longest row gives the stride.
+    table_limit : In
+        Tables that the list may name.
+    rows : In
+        Byte address of the dense buffer, 64-byte aligned.
+    table_write : In
+        Write-through of the TABLE_* registers; always ready; not while it runs.
+    entries : In
+        The list, to its end marker.
+    request, data : Out, In
+        Port of the read engine.
+    read_fault_code, read_fault_addr : In
+        What the read engine says about this port's first fault.
+    output : Out
+        Channel of the write engine.
+    count : Out
+        Rows copied so far; final with `done`. Skipped (hot) entries do not count.
+    done : Out
+        Level: the list has ended and its last beat has been handed over.
+    fault, fault_code, fault_info : Out
+        Level, until reset: the list failed, with status and error info.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        tables = range(config.max_tables + 1)
+        super().__init__(
+            {
+                "start": In(1),
+                "direction": In(Direction),
+                "num_tables": In(tables),
+                "table_limit": In(tables),
+                "rows": In(config.addr_width),
+                "table_write": In(stream.Signature(table_write(config))),
+                "entries": In(stream.Signature(row_entry(config))),
+                "request": Out(stream.Signature(read_request(config))),
+                "data": In(stream.Signature(read_beat(config))),
+                "read_fault_code": In(Status),
+                "read_fault_addr": In(config.addr_width),
+                "output": Out(stream.Signature(write_beat(config))),
+                "count": Out(32),
+                "done": Out(1),
+                "fault": Out(1),
+                "fault_code": Out(Status),
+                "fault_info": Out(64),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        m = Module()
+        config = self.config
+        shift = log2(config.data_words)
+        m.submodules.address = address = make_row_address(config)
+        m.submodules.reader = reader = RowReader(config)
+        m.submodules.writer = writer = RowWriter(config)
+        places_layout = row_place(config)
+        m.submodules.places = places = BlockFIFO(places_layout, rows_in_flight(config))
+
+        connect(m, flipped(self.table_write), address.table_write)
+        connect(m, flipped(self.entries), address.entries)
+        m.d.comb += [
+            address.start.eq(self.start),
+            address.num_tables.eq(self.num_tables),
+            address.table_limit.eq(self.table_limit),
+        ]
+
+        # ---- dense side: position of each entry, skipped ones included ------------------------
+        found = address.rows
+        dense = Signal(beat_address_bits(config))
+        row_beats = Signal(range((config.max_row_bytes // 4 >> shift) + 2))
+        stride = Signal.like(row_beats)
+
+        def beats_of(words: Signal) -> Signal:
+            return (words + (config.data_words - 1)) >> shift
+
+        m.d.comb += row_beats.eq(beats_of(found.payload.words))
+        m.d.sync += stride.eq(beats_of(address.widest))
+
+        # ---- plan: source and destination of a row, held until the next entry is known --------
+        valid, ready, go = Signal(), Signal(), Signal()
+        scatter = Signal()
+        home, place = Signal(config.addr_width - 2), Signal(beat_address_bits(config))
+        words = Signal(row_words_bits(config))
+        move, last, fault, fills = Signal(), Signal(), Signal(), Signal()
+        known = Signal()
+        m.d.comb += [
+            scatter.eq(self.direction == Direction.SCATTER),
+            # A last row with data is sent twice: as a row, then as the end marker.
+            ready.eq(~valid | (go & ~(move & last))),
+            found.ready.eq(ready),
+            known.eq(last | fault | found.valid),
+        ]
+        with m.If(ready):
+            m.d.sync += [
+                valid.eq(found.valid),
+                home.eq(found.payload.home),
+                place.eq(dense),
+                words.eq(found.payload.words),
+                move.eq(found.payload.move),
+                last.eq(found.payload.last),
+                fault.eq(found.payload.fault),
+                fills.eq(row_beats == stride),
+            ]
+            with m.If(found.valid):
+                m.d.sync += [
+                    dense.eq(dense + stride),
+                    self.count.eq(self.count + found.payload.count),
+                ]
+        with m.Elif(go):
+            m.d.sync += move.eq(0)
+        with m.If(self.start):
+            m.d.sync += [dense.eq(self.rows >> beat_bits(config)), self.count.eq(0)]
+
+        # ---- to the reader and, for rows with data, to the queue of destinations --------------
+        wanted = Signal()
+        target = Signal(places_layout)
+        row = reader.rows.payload
+        m.d.comb += [
+            wanted.eq(move | last | fault),
+            reader.rows.valid.eq(valid & wanted & known & places.input.ready),
+            go.eq(~wanted | (known & places.input.ready & reader.rows.ready)),
+            row.source.eq(Mux(scatter, place << shift, home)),
+            row.dest.eq(Mux(scatter, home[:shift], 0)),
+            row.words.eq(words),
+            row.early.eq(scatter),
+            row.move.eq(move),
+            row.last.eq(last & ~move),
+            row.fault.eq(fault),
+            target.start.eq(Mux(scatter, home >> shift, place)),
+            # The next row of the dense buffer begins where a row ends that fills its stride.
+            target.joins.eq(~scatter & fills & ~last & found.payload.move),
+            places.input.payload.eq(target),
+            places.input.valid.eq(valid & move & known & reader.rows.ready),
+        ]
+        connect(m, reader.request, flipped(self.request))
+        connect(m, flipped(self.data), reader.data)
+
+        # ---- data side ------------------------------------------------------------------------
+        m.d.comb += [
+            writer.clear.eq(self.start),
+            self.done.eq(writer.done),
+            self.fault.eq(reader.read_fault | reader.index_fault),
+            self.fault_code.eq(Mux(reader.read_fault, self.read_fault_code, Status.INDEX_RANGE)),
+            self.fault_info.eq(Mux(reader.read_fault, self.read_fault_addr, address.fault_info)),
+        ]
+        connect(m, places.output, writer.places)
+        connect(m, reader.output, writer.beats)
+        connect(m, writer.output, flipped(self.output))
+        return m

@@ -1,0 +1,138 @@
+"""Reads rows that lie anywhere, and delivers them aligned for their destination."""
+
+from __future__ import annotations
+
+from amaranth import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hotline.gen.config import Config, ceil_log2, log2
+from hotline.rtl.aligner import Aligner, aligned_beat, offset_bits, row_shape
+from hotline.rtl.block_fifo import BlockFIFO
+from hotline.rtl.interfaces import read_beat, read_request
+from hotline.rtl.row_address import row_words_bits
+from hotline.rtl.row_bursts import RowBursts
+
+__all__ = ["RowReader", "row_read", "rows_in_flight"]
+
+
+def rows_in_flight(config: Config) -> int:
+    """Rows between request and data: twice the bursts in flight, so that reads never wait."""
+    return max(4, 1 << ceil_log2(2 * config.read_outstanding))
+
+
+def row_read(config: Config) -> data.StructLayout:
+    """A row to read: `words` (at least 1) from word address `source` on.
+
+    `dest`: position of its first word within its first destination beat. `early`: `source` is
+    aligned to the bus; else `dest` is 0. Without `move` there is nothing to read, but the end of
+    the list (`last`) or a bad entry (`fault`) to pass on in order.
+    """
+    return data.StructLayout(
+        {
+            "source": config.addr_width - 2,
+            "dest": offset_bits(config),
+            "words": row_words_bits(config),
+            "early": 1,
+            "move": 1,
+            "last": 1,
+            "fault": 1,
+        }
+    )
+
+
+class RowReader(wiring.Component):
+    """Requests the beats that rows occupy, and realigns the data.
+
+    One row a cycle where a row is one beat; else one beat a cycle. The requests run ahead of the
+    data by up to :func:`rows_in_flight` rows. Reset empties it; it must then not get the data of
+    earlier requests.
+
+    Parameters
+    ----------
+    config : Config
+        The configuration.
+
+    Members
+    -------
+    rows : In
+        Rows to read.
+    request : Out
+        Bursts for the read engine.
+    data : In
+        Their data.
+    output : Out
+        Destination beats.
+    read_fault, index_fault : Out
+        As for :class:`Aligner`.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "rows": In(stream.Signature(row_read(config))),
+                "request": Out(stream.Signature(read_request(config))),
+                "data": In(stream.Signature(read_beat(config))),
+                "output": Out(stream.Signature(aligned_beat(config))),
+                "read_fault": Out(1),
+                "index_fault": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        m = Module()
+        config = self.config
+        words = config.data_words
+        shift = log2(words)
+        layout = row_shape(config)
+        m.submodules.bursts = bursts = RowBursts(config)
+        m.submodules.aligner = aligner = Aligner(config)
+        m.submodules.shapes = shapes = BlockFIFO(layout, rows_in_flight(config))
+
+        row = self.rows.payload
+        source = row.source[:shift]
+        dest = row.dest[:shift]
+        final = Signal(row_words_bits(config) + 1)
+        source_beats, dest_beats = (Signal(layout["beats"].shape), Signal(layout["beats"].shape))
+        m.d.comb += [
+            final.eq(dest + row.words - 1),
+            source_beats.eq(((source + row.words - 1) >> shift) + 1),
+            dest_beats.eq((final >> shift) + 1),
+        ]
+        # One register stage: the sums above, then the two queues.
+        valid, go = Signal(), Signal()
+        shape = Signal(layout)
+        start = Signal.like(bursts.spans.payload.start)
+        m.d.comb += self.rows.ready.eq(~valid | go)
+        with m.If(self.rows.ready):
+            m.d.sync += [
+                valid.eq(self.rows.valid),
+                start.eq(row.source >> shift),
+                shape.source.eq(source),
+                shape.dest.eq(dest),
+                shape.final.eq(final[:shift]),
+                shape.beats.eq(source_beats),
+                shape.early.eq(row.early),
+                shape.tail.eq((source_beats != dest_beats) == row.early),
+                shape.move.eq(row.move),
+                shape.last.eq(row.last),
+                shape.fault.eq(row.fault),
+            ]
+        m.d.comb += [
+            bursts.spans.valid.eq(valid & shape.move & shapes.input.ready),
+            bursts.spans.payload.start.eq(start),
+            bursts.spans.payload.beats.eq(shape.beats),
+            go.eq(shapes.input.ready & (~shape.move | bursts.spans.ready)),
+            shapes.input.valid.eq(valid & go),
+            shapes.input.payload.eq(shape),
+        ]
+        connect(m, bursts.requests, flipped(self.request))
+        m.d.comb += [
+            self.read_fault.eq(aligner.read_fault),
+            self.index_fault.eq(aligner.index_fault),
+        ]
+        connect(m, shapes.output, aligner.shapes)
+        connect(m, flipped(self.data), aligner.beats)
+        connect(m, aligner.output, flipped(self.output))
+        return m

@@ -1,0 +1,50 @@
+"""Shallow FIFO in distributed RAM, used to cut long `ready` paths."""
+
+from __future__ import annotations
+
+from amaranth import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["SmallFIFO"]
+
+
+class SmallFIFO(wiring.Component):
+    """First in, first out, a few items deep.
+
+    Latency: one cycle. Throughput: one item a cycle. `input.ready` depends on registers alone,
+    so it ends the combinational path of the consumer's `ready`. Reset: empty.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        What it holds.
+    depth : int
+        Items, at least 2.
+
+    Members
+    -------
+    input : In(stream)
+    output : Out(stream)
+    """
+
+    def __init__(self, shape, depth: int = 4) -> None:
+        self._shape, self._depth = shape, depth
+        super().__init__(
+            {"input": In(stream.Signature(shape)), "output": Out(stream.Signature(shape))}
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        payload = self.input.payload.as_value()
+        m.submodules.fifo = fifo = SyncFIFO(width=len(payload), depth=self._depth)
+        m.d.comb += [
+            fifo.w_data.eq(payload),
+            fifo.w_en.eq(self.input.valid),
+            self.input.ready.eq(fifo.w_rdy),
+            self.output.payload.eq(fifo.r_data),
+            self.output.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.output.ready),
+        ]
+        return m

@@ -1,0 +1,117 @@
+"""The top module: ports of spec section 6, registers, command processor, datapath."""
+
+from __future__ import annotations
+
+from amaranth import ClockDomain, ClockSignal, Module, ResetInserter, ResetSignal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.axi import axi_read, axi_write
+from hotline.rtl.axi_lite import AxiLiteSignature
+from hotline.rtl.command_processor import CommandProcessor
+from hotline.rtl.datapath import Datapath
+from hotline.rtl.registers import RegisterBank
+
+__all__ = ["Hotline"]
+
+
+class Hotline(wiring.Component):
+    """The whole accelerator.
+
+    `aclk`, `aresetn` (active low, synchronous), `irq` (level), an AXI4-Lite slave `s_axil_*` and an
+    AXI4 master `m_axi_*`.
+
+    Parameters
+    ----------
+    config : Config
+        The configuration.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        master = {**axi_read(config).members, **axi_write(config).members}
+        slave = AxiLiteSignature().flip().members
+        super().__init__(
+            {
+                "aclk": In(1),
+                "aresetn": In(1),
+                "irq": Out(1),
+                **{f"m_axi_{name}": member for name, member in master.items()},
+                **{f"s_axil_{name}": member for name, member in slave.items()},
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        config, m = self.config, Module()
+        m.domains.sync = ClockDomain()
+        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+
+        registers, processor, datapath = (
+            RegisterBank(config),
+            CommandProcessor(config),
+            Datapath(config),
+        )
+        # A soft reset acts as aresetn once the bus is quiet; the register port answers all along.
+        soft = ResetInserter(processor.reset_request)
+        m.submodules.registers = registers
+        m.submodules.command_processor = soft(processor)
+        m.submodules.datapath = soft(datapath)
+
+        self._bind(m, "m_axi_", axi_read(config), datapath.axi_r)
+        self._bind(m, "m_axi_", axi_write(config), datapath.axi_w)
+        self._bind(m, "s_axil_", AxiLiteSignature().flip(), registers.s_axil)
+        wiring.connect(m, registers.failure, processor.failure)
+        wiring.connect(m, registers.counts, processor.counts)
+        wiring.connect(m, registers.table_write, datapath.table_write)
+        for name in ("fetch_request", "record", "sweep"):
+            wiring.connect(m, getattr(processor, name), getattr(datapath, name))
+        wiring.connect(m, datapath.fetch_data, processor.fetch_data)
+
+        m.d.comb += [
+            self.irq.eq(registers.irq),
+            registers.restart.eq(processor.reset_request),
+            registers.soft_reset_pending.eq(processor.resetting),
+            datapath.windows.eq(registers.windows),
+        ]
+        for name in ("run", "resume", "soft_reset", "ring_reset", "ring_base", "ring_log2"):
+            m.d.comb += getattr(processor, name).eq(getattr(registers, name))
+        m.d.comb += processor.ring_tail.eq(registers.ring_tail)
+        for name in ("ring_head", "busy", "error", "dirty", "draining"):
+            m.d.comb += getattr(registers, name).eq(getattr(processor, name))
+        m.d.comb += [
+            registers.completion_event.eq(processor.completion_event),
+            registers.error_event.eq(processor.error_event),
+        ]
+        for name in (
+            "job", "start", "list_start", "list_base", "learner_clear", "fetching",
+            "halt", "abort", "flush",
+        ):  # fmt: skip
+            m.d.comb += getattr(datapath, name).eq(getattr(processor, name))
+        for name in (
+            "start_ready", "sweep_done", "results", "command_done", "fetch_fault_status",
+            "fetch_fault_info", "fault", "fault_status", "fault_info", "write_idle", "write_fault",
+            "write_fault_status", "write_fault_info", "bus_quiet", "quiet", "table_busy",
+        ):  # fmt: skip
+            m.d.comb += getattr(processor, name).eq(getattr(datapath, name))
+
+        read, write, events = datapath.axi_r, datapath.axi_w, registers.events
+        m.d.comb += [
+            processor.read_last.eq(read.rvalid & read.rready & read.rlast),
+            events.busy_cycles.eq(processor.busy),
+            events.read_beats.eq(read.rvalid & read.rready),
+            events.read_stalls.eq(read.arvalid & ~read.arready),
+            events.write_beats.eq(write.wvalid & write.wready),
+            events.write_stalls.eq(write.wvalid & ~write.wready),
+            events.bank_stalls.eq(datapath.bank_stall),
+        ]
+        return m
+
+    def _bind(self, m: Module, prefix: str, signature: wiring.Signature, inner: object) -> None:
+        """Join flat ports with the members of an inner interface."""
+        for name, member in signature.members.items():
+            outer, port = getattr(self, prefix + name), getattr(inner, name)
+            if member.flow is Out:
+                m.d.comb += outer.eq(port)
+            else:
+                m.d.comb += port.eq(outer)

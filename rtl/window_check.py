@@ -1,0 +1,72 @@
+"""Address windows: the fence around everything the device may touch (spec section 8)."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hotline.gen.config import Config
+from hotline.rtl.burst import PAGE_BYTES, beat_bits
+from hotline.rtl.interfaces import windows
+
+__all__ = ["WindowCheck"]
+
+
+class WindowCheck(wiring.Component):
+    """Decides whether a burst lies wholly in one enabled window.
+
+    The burst must be bus-aligned and must not cross a 4 KiB boundary. Then its last byte differs
+    from its first only in the low 12 bits: nothing overflows, not even at the end of the address
+    space.
+
+    Contract: `inside` answers the burst that stood at the inputs in the last cycle with `enable`,
+    one cycle later, and holds until the next one. One burst per cycle. A window with lo > hi
+    contains nothing by itself. Reset does not matter: `inside` is only read after an `enable`.
+
+    Parameters
+    ----------
+    config : Config
+
+    Members
+    -------
+    windows : In
+        The four windows, bounds inclusive.
+    addr, length : In
+        First byte of the burst, and its beats less one (as AxLEN).
+    enable : In
+        Take a new burst.
+    inside : Out
+        The burst may be issued.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "windows": In(windows(config)),
+                "addr": In(config.addr_width),
+                "length": In(8),
+                "enable": In(1),
+                "inside": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        low, page = beat_bits(self._config), PAGE_BYTES.bit_length() - 1
+        last_beat = Signal(page - low)
+        m.d.comb += last_beat.eq(self.addr[low:page] + self.length)
+        end = Cat(Const((1 << low) - 1, low), last_beat, self.addr[page:])
+        # Both comparisons subtract what all windows share, so that its inversion is shared as well:
+        # lo > addr as the carry of lo + ~addr.
+        inverted = Signal(len(self.addr))
+        m.d.comb += inverted.eq(~self.addr)
+        inside = Signal(4)
+        for i in range(4):
+            window = self.windows[i]
+            below = (window.lo + inverted)[-1]
+            with m.If(self.enable):
+                m.d.sync += inside[i].eq(~below & ~(window.hi < end))
+        m.d.comb += self.inside.eq(inside.any())
+        return m

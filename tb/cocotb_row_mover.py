@@ -1,0 +1,307 @@
+"""cocotb side of test_row_mover.py."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import cocotb
+import numpy as np
+from harness.bench import Bench, config
+from harness.streams import StreamSink, StreamSource
+from row_tables import SIZE, RowTables
+
+from hotline.rtl.burst import burst_limit
+from hotline.rtl.interfaces import (
+    Status,
+    read_beat,
+    read_request,
+    row_entry,
+    table_write,
+    write_beat,
+)
+
+GATHER, SCATTER = 0, 1
+PAGE = 4096
+
+
+class Mover:
+    """The row mover between two simple engines, and what it should have written."""
+
+    def __init__(self, dut: Any, *, pause: float = 0.0, latency: int = 5) -> None:
+        self.dut = dut
+        self.config = config()
+        self.bench = Bench(dut)
+        self.latency = latency
+        self.fail_burst: int | None = None
+        self.failed_addr = 0
+        self.bursts: list[tuple[int, int]] = []
+        self._coming: deque[tuple[int, dict[str, int]]] = deque()
+        self._burst: tuple[int, int] | None = None
+        bench = self.bench
+        self.registers = StreamSource(bench, "table_write", table_write(self.config))
+        self.entries = StreamSource(bench, "entries", row_entry(self.config), pause=pause)
+        self.data = StreamSource(bench, "data", read_beat(self.config), pause=pause)
+        self.requests = StreamSink(
+            bench, "request", read_request(self.config), pause=pause, callback=self._read
+        )
+        self.output = StreamSink(
+            bench, "output", write_beat(self.config), pause=pause, callback=self._write
+        )
+        bench.on_drive(self._deliver)
+        for name in ("start", "direction", "num_tables", "table_limit", "rows"):
+            getattr(dut, name).value = 0
+        dut.read_fault_code.value = 0
+        dut.read_fault_addr.value = 0
+
+    # ---- engines ------------------------------------------------------------------------------
+
+    def _read(self, request: dict[str, int]) -> None:
+        addr, beats, width = request["addr"], request["beats"], self.config.data_bytes
+        assert addr % width == 0 and 1 <= beats <= burst_limit(self.config)
+        assert addr // PAGE == (addr + beats * width - 1) // PAGE
+        at = addr - self.tables.origin
+        fault = self.fail_burst == len(self.bursts)
+        self.bursts.append((addr, beats))
+        if fault:
+            self.failed_addr = addr
+        for i in range(beats):
+            content = self.tables.content[at + i * width : at + (i + 1) * width].tobytes()
+            beat = {"data": int.from_bytes(content, "little"), "last": int(i == beats - 1)}
+            self._coming.append((self.bench.cycle + self.latency, beat | {"fault": int(fault)}))
+
+    def _deliver(self) -> None:
+        if self.bench.in_reset:
+            self._coming.clear()
+        while self._coming and self._coming[0][0] <= self.bench.cycle:
+            beat = self._coming.popleft()[1]
+            if beat["fault"]:
+                self.dut.read_fault_code.value = Status.BUS_READ.value
+                self.dut.read_fault_addr.value = self.failed_addr
+            self.data.send(beat)
+
+    def _write(self, beat: dict[str, int]) -> None:
+        width = self.config.data_bytes
+        if self._burst is None:
+            self._burst = (beat["addr"], 0)
+            self.write_bursts += 1
+        addr, number = self._burst
+        assert beat["addr"] == addr and addr % width == 0
+        assert number < burst_limit(self.config)
+        assert addr // PAGE == (addr + number * width) // PAGE
+        self._burst = None if beat["last"] else (addr, number + 1)
+        at = addr + number * width - self.tables.origin
+        content = np.frombuffer(beat["data"].to_bytes(width, "little"), np.uint8)
+        enabled = np.repeat([bool(beat["strobe"] >> i & 1) for i in range(width // 4)], 4)
+        self.result[at : at + width][enabled] = content[enabled]
+        self.written[at : at + width] |= enabled
+
+    # ---- lists --------------------------------------------------------------------------------
+
+    async def start(self, tables: RowTables) -> None:
+        await self.bench.start()
+        await self.describe(tables)
+
+    async def describe(self, tables: RowTables) -> None:
+        """Load the table registers."""
+        self.tables = tables
+        self.registers.send_all(tables.writes())
+        await self.registers.drained()
+
+    async def begin(
+        self, direction: int, rows: list[tuple[int, int]], hot: list[bool], last_row: bool = False
+    ) -> None:
+        """Start a list; compute what it should do."""
+        config, tables, dut = self.config, self.tables, self.dut
+        used = config.max_tables // 2 + 1
+        dense = SIZE // 2 + 64 * int(self.bench.rng.integers(64))
+        stride = tables.stride(used)
+        self.result, self.expected = tables.content.copy(), tables.content.copy()
+        self.written, self.wanted = np.zeros(SIZE, bool), np.zeros(SIZE, bool)
+        self.write_bursts = 0
+        self.bursts.clear()
+        self._burst = None
+        self.places = []
+        for g, (table, row) in enumerate(rows):
+            if hot[g] or row >= tables.rows[table % config.max_tables] or table >= used:
+                continue
+            home = tables.home(table, row)
+            buffer = slice(dense + g * stride, dense + g * stride + tables.row_bytes[table])
+            source, dest = (home, buffer) if direction == GATHER else (buffer, home)
+            self.expected[dest] = tables.content[source]
+            self.wanted[dest] = True
+            self.places.append((source, dest))
+        entries = [
+            {"row": row, "table": table, "hot": int(is_hot), "valid": 1, "last": 0}
+            for (table, row), is_hot in zip(rows, hot, strict=True)
+        ]
+        if last_row:
+            entries[-1]["last"] = 1
+        else:
+            entries.append({"valid": 0, "last": 1})
+        self.entries.send_all(entries)
+        dut.direction.value = direction
+        dut.num_tables.value = used
+        dut.table_limit.value = used
+        dut.rows.value = tables.origin + dense
+        dut.start.value = 1
+        await self.bench.cycles()
+        dut.start.value = 0
+
+    async def finish(self) -> None:
+        """Wait for the end of the list and compare all memory."""
+        dut = self.dut
+        await self.bench.until(lambda: int(dut.done.value) == 1, "done")
+        assert not int(dut.fault.value)
+        assert int(dut.count.value) == len(self.places)
+        assert self._burst is None and not self._coming and self.data.idle
+        assert np.array_equal(self.written, self.wanted)
+        assert np.array_equal(self.result, self.expected)
+        assert sum(beats for _, beats in self.bursts) == self.beats(0)
+
+    def beats(self, side: int) -> int:
+        """Beats that all rows touch in the source (0) or destination (1)."""
+        width = self.config.data_bytes
+        return sum((p[side].stop - 1) // width - p[side].start // width + 1 for p in self.places)
+
+    def used_rows(self, count: int) -> list[tuple[int, int]]:
+        return self.tables.draw(self.bench.rng, count, self.config.max_tables // 2 + 1)
+
+
+@cocotb.test
+@cocotb.parametrize(direction=[GATHER, SCATTER], pause=[0.0, 0.2, 0.6])
+async def moves_rows(dut, direction: int, pause: float) -> None:
+    mover = Mover(dut, pause=pause, latency=int(pause * 50) + 1)
+    rng = mover.bench.rng
+    await mover.start(RowTables(mover.config, rng))
+    for trial, hot in enumerate((0.0, 0.3, 1.0, 0.2)):
+        count = (30, 40, 5, 1)[trial]
+        rows = mover.used_rows(count)
+        await mover.begin(direction, rows, list(rng.random(count) < hot), trial % 2 == 1)
+        await mover.finish()
+
+
+@cocotb.test
+async def short_rows_and_equal_rows(dut) -> None:
+    """Rows of a word or two, many of them in one beat; a row that comes twice keeps the order."""
+    mover = Mover(dut, pause=0.1)
+    await mover.start(RowTables(mover.config, mover.bench.rng, [4, 8, 12, 4]))
+    for direction in (GATHER, SCATTER):
+        rows = mover.used_rows(60)
+        rows = [rows[i // 2] if i % 3 == 0 else rows[i] for i in range(60)]
+        await mover.begin(direction, rows, [False] * 60)
+        await mover.finish()
+
+
+@cocotb.test
+async def longest_rows(dut) -> None:
+    mover = Mover(dut)
+    longest = mover.config.max_row_bytes
+    await mover.start(RowTables(mover.config, mover.bench.rng, [longest, 4, longest - 4]))
+    for direction in (GATHER, SCATTER):
+        await mover.begin(direction, mover.used_rows(20), [False] * 20)
+        await mover.finish()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=[GATHER, SCATTER])
+async def empty_list(dut, direction: int) -> None:
+    mover = Mover(dut)
+    await mover.start(RowTables(mover.config, mover.bench.rng))
+    await mover.begin(direction, [], [])
+    await mover.finish()
+    assert not mover.bursts
+
+
+@cocotb.test
+@cocotb.parametrize(row_bytes=[64, 256], aligned=[True, False], direction=[GATHER, SCATTER])
+async def line_rate(dut, row_bytes: int, aligned: bool, direction: int) -> None:
+    """One beat a cycle, no bubble between rows; dense bursts as long as they may be."""
+    mover = Mover(dut, latency=3)
+    await mover.start(RowTables(mover.config, mover.bench.rng, [row_bytes], aligned=aligned))
+    count = 100
+    await mover.begin(direction, mover.used_rows(count), [False] * count)
+    await mover.finish()
+    span = mover.output.times[-1] - mover.output.times[0] + 1
+    fewest = max(mover.beats(0), mover.beats(1))
+    assert span <= fewest + 2, f"{span} cycles for {fewest} beats"
+    if aligned or direction == SCATTER:
+        assert mover.beats(1) <= len(mover.output.times) == span
+    if direction == GATHER:
+        beats = mover.beats(1)
+        pages = (beats * mover.config.data_bytes) // PAGE + 2
+        assert mover.write_bursts <= beats // burst_limit(mover.config) + pages
+
+
+@cocotb.test
+@cocotb.parametrize(direction=[GATHER, SCATTER], kind=["row", "table", "far"])
+async def bad_index(dut, direction: int, kind: str) -> None:
+    """All before the bad entry may be written, nothing else is; the mover takes no more."""
+    mover = Mover(dut, pause=0.2)
+    used = mover.config.max_tables // 2 + 1
+    await mover.start(RowTables(mover.config, mover.bench.rng))
+    rows = mover.used_rows(30)
+    table, _ = rows[17]
+    bad = {
+        "row": (table, mover.tables.rows[table]),
+        "table": (used, 0),
+        "far": (0x7FFF_FFFF, 0xFFFF_FFFF),
+    }[kind]
+    await mover.begin(direction, [*rows[:17], bad, *rows[18:]], [i == 3 for i in range(30)])
+    await mover.bench.until(lambda: int(dut.fault.value) == 1, "fault")
+    taken = mover.entries.sent
+    await mover.bench.cycles(100)
+    assert int(dut.fault_code.value) == Status.INDEX_RANGE.value
+    assert int(dut.fault_info.value) == (bad[0] << 32) + bad[1]
+    assert not int(dut.done.value)
+    assert mover.entries.sent == taken
+    before = np.zeros(SIZE, bool)
+    for _, dest in mover.places[:16]:
+        before[dest] = True
+    assert not (mover.written & ~before).any()
+
+
+@cocotb.test
+@cocotb.parametrize(direction=[GATHER, SCATTER], bad_entry=[False, True])
+async def failed_read(dut, direction: int, bad_entry: bool) -> None:
+    """A failed burst is reported even if a bad entry follows; what was written is right."""
+    mover = Mover(dut, pause=0.2, latency=30)
+    await mover.start(RowTables(mover.config, mover.bench.rng, [64, 40]))
+    rows = list(dict.fromkeys(mover.used_rows(40)))
+    if bad_entry:
+        rows[-1] = (0, mover.tables.rows[0])
+    mover.fail_burst = 12
+    await mover.begin(direction, rows, [False] * len(rows))
+    await mover.bench.until(lambda: int(dut.fault.value) == 1, "fault")
+    written = mover.written.sum()
+    await mover.bench.cycles(20)
+    assert int(dut.fault_code.value) == Status.BUS_READ.value
+    assert int(dut.fault_info.value) == mover.failed_addr
+    assert not int(dut.done.value)
+    assert mover.written.sum() - written <= 2 * mover.config.data_bytes
+    assert np.array_equal(mover.result[mover.written], mover.expected[mover.written])
+    await mover.bench.reset()
+    mover.entries.clear()
+    mover.data.clear()
+    mover.fail_burst = None
+    await mover.bench.cycles()
+    assert not int(dut.fault.value)
+    await mover.begin(direction, mover.used_rows(10), [False] * 10)
+    await mover.finish()
+
+
+@cocotb.test
+async def reset_in_mid_traffic(dut) -> None:
+    mover = Mover(dut, pause=0.3, latency=20)
+    await mover.start(RowTables(mover.config, mover.bench.rng))
+    for wait in (40, 77, 133):
+        await mover.begin(GATHER, mover.used_rows(50), [False] * 50)
+        await mover.bench.cycles(wait)
+        await mover.bench.reset()
+        mover.entries.clear()
+        mover.data.clear()
+        await mover.bench.sampled()
+        assert not int(dut.request__valid.value) and not int(dut.output__valid.value)
+        await mover.bench.cycles()
+        await mover.begin(SCATTER, mover.used_rows(10), [False] * 10)
+        await mover.finish()

@@ -1,0 +1,104 @@
+"""cocotb side of test_top.py: the top against the golden model, command by command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import cocotb
+import numpy as np
+from cocotb.task import bridge
+
+from harness.axi_memory import AxiMemory, AxiTiming
+from harness.bench import Bench, config
+from harness.cocotb_backend import CocotbBackend, attach_peer
+from harness.pair import Pair
+from harness.traffic import Traffic
+from hotline.gen.commands import Opcode
+from hotline.golden.descriptor import Descriptor
+from hotline.golden.memory import Memory
+from hotline.host.device import Device
+
+_VALIDS = ("m_axi_arvalid", "m_axi_awvalid", "m_axi_wvalid", "s_axil_bvalid", "s_axil_rvalid")
+
+
+def _bench(dut) -> Bench:
+    return Bench(dut, clock="aclk", reset="aresetn", active_low=True, max_cycles=5_000_000)
+
+
+def _bus(bench: Bench, memory: Memory, timing: AxiTiming) -> AxiMemory:
+    return AxiMemory(
+        bench,
+        "m_axi_",
+        memory.regions,
+        timing=timing,
+        max_burst_beats=config().max_burst_beats,
+        max_reads=config().read_outstanding,
+        max_writes=config().write_outstanding,
+    )
+
+
+def _commands(backend: CocotbBackend, rng: np.random.Generator) -> None:
+    """Random commands on both devices; :class:`Pair` compares all memory after each."""
+    pair = Pair(config(), rng, backend=backend)
+    traffic = Traffic(pair, rng, tables=3, rows=30, row_bytes=min(100, config().max_row_bytes))
+    for _ in range(int(os.environ.get("HOTLINE_COMMANDS", "12"))):
+        traffic.any_command()
+
+
+async def _on_thread(work: Callable[..., None], *arguments: object) -> None:
+    await bridge(work)(*arguments)
+
+
+@cocotb.test
+async def commands_on_a_rough_bus(dut) -> None:
+    bench = _bench(dut)
+    memory = Memory()
+    bus = _bus(bench, memory, AxiTiming.rough())
+    backend = CocotbBackend(bench, memory, bus, pause=0.2)
+    await bench.start()
+    await _on_thread(_commands, backend, bench.rng)
+    assert bus.idle and not bus.outside
+
+
+@cocotb.test
+async def commands_with_an_independent_peer(dut) -> None:
+    bench = _bench(dut)
+    memory = Memory()
+    attach_peer(dut, memory, 1 << config().addr_width)
+    backend = CocotbBackend(bench, memory)
+    await bench.start()
+    await _on_thread(_commands, backend, bench.rng)
+
+
+def _start_load(backend: CocotbBackend, count: int) -> None:
+    """Let the device LOAD keys, and do not wait for it."""
+    device = Device(backend)
+    keys = device.allocate(8 * count)
+    ring = device.allocate(128)
+    ring.data[:64] = Descriptor(
+        opcode=Opcode.LOAD, count=count, lists=keys.address, completion=device.record.address
+    ).pack()
+    device.set_table(0, keys.address, 1, 4)
+    device.write64("RING_BASE", ring.address)
+    device.write("RING_LOG2", 1)
+    device.write("RING_TAIL", 1)
+
+
+@cocotb.test
+async def reset_in_mid_traffic(dut) -> None:
+    bench = _bench(dut)
+    memory = Memory()
+    bus = _bus(bench, memory, AxiTiming(20, 10, ar_pause=0.5))
+    backend = CocotbBackend(bench, memory, bus)
+    await bench.start()
+    await _on_thread(_start_load, backend, 2000)
+    begin = bus.read_beats
+    await bench.until(lambda: bus.read_beats > begin + 30, "traffic")
+    assert not bus.idle
+    await bench.reset(2)
+    for _ in range(20):
+        assert not any(int(getattr(dut, name).value) for name in _VALIDS)
+        await bench.cycles(1)
+    memory.regions.clear()
+    await _on_thread(_commands, backend, bench.rng)
