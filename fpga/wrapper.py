@@ -42,11 +42,14 @@ class RegisteredPorts(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.domains.sync = ClockDomain()
+        m.domains.ring = ClockDomain(reset_less=True)
         # A reset from a pin reaches thousands of flip-flops; let it come from a register.
-        reset = Signal(reset_less=True)
-        m.d.sync += reset.eq(self.rst)
-        m.d.comb += [ClockSignal().eq(self.clk), ResetSignal().eq(reset)]
+        reset = Signal()
+        m.d.ring += reset.eq(self.rst)
+        m.d.comb += ClockSignal("ring").eq(self.clk)
+        if "aclk" not in self.block.signature.members:
+            m.domains.sync = ClockDomain()
+            m.d.comb += [ClockSignal().eq(self.clk), ResetSignal().eq(reset)]
         m.submodules.block = block = self.block
 
         inputs: list[Value] = []
@@ -58,9 +61,9 @@ class RegisteredPorts(wiring.Component):
                 m.d.comb += value.eq(~reset)
             else:
                 (inputs if member.flow is In else outputs).append(Value.cast(value))
-        chain_in = Signal(sum(len(value) for value in inputs), reset_less=True)
-        chain_out = Signal(sum(len(value) for value in outputs), reset_less=True)
-        m.d.sync += [
+        chain_in = Signal(sum(len(value) for value in inputs))
+        chain_out = Signal(sum(len(value) for value in outputs))
+        m.d.ring += [
             chain_in.eq(Cat(self.shift_in, chain_in[:-1])),
             chain_out.eq(Mux(self.capture, Cat(*outputs), Cat(chain_in[-1], chain_out[:-1]))),
         ]

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from hotline.gen.blocks import BLOCKS, TOP
+from hotline.gen.blocks import BLOCKS, TOP, make_block
 from hotline.gen.config import Config
 from hotline.gen.presets import PRESETS, preset
 
@@ -90,7 +90,7 @@ def presets_command() -> None:
 @app.command("run")
 def run_command(
     data: Annotated[
-        str, typer.Option(help="Click log: ml-100k, criteo:FILE, avazu:FILE, synthetic:kaggle, ...")
+        str, typer.Option(help="Click log: ml-100k, criteo:FILE, avazu:FILE, synthetic:K, ...")
     ] = "ml-100k",
     preset_name: PresetOption = None,
     config_file: ConfigOption = None,
@@ -120,6 +120,41 @@ def run_command(
     wrong = run(config, name, data, _sample_limit(samples), options, output, json_file, waves)
     if wrong:
         raise typer.Exit(_MISMATCH)
+
+
+@app.command("bench")
+def bench_command(
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    data: Annotated[str, typer.Option(help="One-hot click log, as for 'run'.")] = "synthetic:K",
+    samples: Annotated[str, typer.Option(help="Samples to draw from, or 'all'.")] = "300000",
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
+) -> None:
+    """Measure the performance contract (spec section 9) on the simulated RTL."""
+    if preset_name is None and config_file is None:
+        preset_name = _DEFAULT_PRESET
+    config, name = _configuration(preset_name, config_file)
+    from hotline.host.bench import bench
+
+    bench(config, name, data, _sample_limit(samples), seed, json_file)
+
+
+@app.command("synth")
+def synth_command(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for netlist and logs.")],
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    block: Annotated[str, typer.Option("--block", "-b", help=f"One of {', '.join(BLOCKS)}.")] = TOP,
+    seeds: Annotated[int, typer.Option(min=1, help="Place and route with seeds 1 to this.")] = 1,
+    clock: Annotated[float, typer.Option(min=1, help="Clock to aim at, in MHz.")] = 100.0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
+) -> None:
+    """Synthesise, place and route on an LFE5U-85F, with registered ports; report size and clock."""
+    config, name = _configuration(preset_name, config_file)
+    from hotline.fpga.flow import report
+
+    report(make_block(block, config), f"{block} of {name}", output, seeds, clock, json_file)
 
 
 def _sample_limit(text: str) -> int | None:

@@ -160,7 +160,9 @@ class Config:
         names = [field.name for field in fields(cls)]
         unknown = [name for name in values if name not in names]
         if unknown:
-            raise TypeError(f"unknown parameter {unknown[0]!r}; the parameters are {', '.join(names)}")
+            raise TypeError(
+                f"unknown parameter {unknown[0]!r}; the parameters are {', '.join(names)}"
+            )
         missing = [name for name in names if name not in values]
         if missing:
             raise TypeError(f"missing parameter {missing[0]!r}")
@@ -259,7 +261,7 @@ class Config:
 
     @property
     def reference_bits(self) -> int:
-        """Width of the register R of ``sample_aware`` (tracker.md): 10 + ceil(log2(max keys + 1))."""
+        """Width of the register R of ``sample_aware`` (tracker.md)."""
         return 10 + ceil_log2(self.max_sample_keys + 1)
 
     # ---- derived: bus -------------------------------------------------------------------------

@@ -14,7 +14,9 @@ _WAIVERS = {
     "DECLFILENAME": "one file holds all modules",
     "PROCASSINIT": "registers have a reset and, for FPGAs, the same value at power-on",
     "SYMRSVDWORD": "a port has the name of a C function",
+    "UNSIGNED": "a parameter at the end of its range makes a comparison with zero constant",
     "UNUSEDSIGNAL": "fields of structures are named even where nobody looks at them",
+    "VARHIDDEN": "a signal may have the name of an instance elsewhere",
     "WIDTHEXPAND": "leading zeros of constants are not written",
     "WIDTHTRUNC": "a logical not of a vector stands for a comparison with zero",
 }

@@ -10,6 +10,8 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 from pyosys import libyosys
 
+from hotline.rtl.shared_module import ModuleLibrary
+
 __all__ = ["to_verilog"]
 
 #: Attributes of the front end that mean nothing to a reader of the Verilog, or vary.
@@ -17,6 +19,9 @@ _INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding
 
 #: The signal with which yosys makes each ``always @*`` run once; its name counts up per process.
 _TRIGGER = re.compile(r"\\\$auto\$verilog_backend\S+ ")
+
+#: Other names that yosys makes up; they count up per process too.
+_MADE_UP = re.compile(r"\\\$auto\$\S+ ")
 
 #: A block that only assigns a constant; yosys forgets the trigger, so it would never run.
 _CONSTANT = re.compile(r"^  always @\*\n    (\S+ ?(?:\[[\d:]+\])? = \d+'\w+;)$", re.MULTILINE)
@@ -39,10 +44,22 @@ def to_verilog(component: wiring.Component, name: str) -> str:
         f"attrmap -modattr {strip}",
     ]
     with tempfile.TemporaryDirectory() as folder:
-        source, result = Path(folder, "design.il"), Path(folder, "design.v")
-        source.write_text(rtlil.convert(component, name=name, emit_src=False))
+        result = Path(folder, "design.v")
+        sources = []
+        library = ModuleLibrary()
+        waiting = {name: component}
+        done: set[str] = set()
+        while waiting:
+            module, part = waiting.popitem()
+            done.add(module)
+            sources.append(Path(folder, f"{len(sources)}.il"))
+            sources[-1].write_text(
+                rtlil.convert(part, name=module, platform=library, emit_src=False)
+            )
+            waiting |= {key: part for key, part in library.modules.items() if key not in done}
         design = libyosys.Design()
-        for command in (f"read_rtlil {source}", *passes, f"write_verilog -norename {result}"):
+        reads = [f"read_rtlil {source}" for source in sources]
+        for command in (*reads, *passes, f"write_verilog -norename {result}"):
             # Not run_pass: that one prints every command.
             libyosys.Pass.call(design, f"tee -q {command}")
         text = result.read_text()
@@ -51,8 +68,12 @@ def to_verilog(component: wiring.Component, name: str) -> str:
 
 
 def _mend(text: str) -> str:
-    """Give the trigger a fixed name, and add it where it is missing."""
+    """Give fixed names to what yosys made up, and add the trigger where it is missing."""
     text = _TRIGGER.sub(r"\\$trigger ", text)
+    names: dict[str, str] = {}
+    text = _MADE_UP.sub(
+        lambda match: names.setdefault(match[0], f"\\$yosys${len(names) + 1} "), text
+    )
     text = _CONSTANT.sub(r"  always @* begin\n    if (\\$trigger ) begin end\n    \1\n  end", text)
     modules = text.split("endmodule\n")
     for number, module in enumerate(modules):

@@ -50,6 +50,9 @@ def _number(offsets, hit, slot, z, all_rows, store, popular, entries, source):  
             entries[i] = 0x80000000 | rows
             source[rows] = i
             rows += 1
+    if store.shape[0] == 0:
+        # Nothing is known to be there once: word 6 says so by equalling word 3 (section 7).
+        replacements = rows
     return rows, replacements, shared
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
@@ -14,11 +18,12 @@ from hotline.golden.descriptor import Descriptor
 from hotline.golden.hot_table import HotTable
 from hotline.host.backends import RtlBackend
 from hotline.host.click_log import ClickLog
+from hotline.host.datasets import open_log
 from hotline.host.device import Device, Samples, table_bases
 from hotline.host.efficiency import Beats, region_beats, row_beats
 from hotline.host.popularity import popular_samples
 
-__all__ = ["CONTRACT", "Measurement", "measure"]
+__all__ = ["CONTRACT", "Measurement", "bench", "measure"]
 
 _SAMPLES = 4096
 _ROWS = 10_000
@@ -93,6 +98,36 @@ def measure(
         bench.close()
 
 
+def bench(
+    config: Config, name: str, source: str, samples: int | None, seed: int, json_file: Path | None
+) -> None:
+    """Measure every line, show a table, and write it to `json_file`."""
+    console = Console()
+    console.print(f"[bold]Hotline[/] {name}, {source}, seed {seed}")
+    log = open_log(source, samples, seed)
+    table = Table()
+    for column in ("command", "read beats", "write beats", "cycles", "efficiency", "contract"):
+        table.add_column(column, justify="left" if column == "command" else "right")
+    lines = []
+    with console.status("building the simulation") as status:
+        for done in measure(config, log, seed, status.update):
+            row = done.as_dict()
+            lines.append(row)
+            numbers = (row["read_beats"], row["write_beats"], row["cycles"])
+            colour = "green" if row["efficiency"] >= row["contract"] else "red"
+            table.add_row(
+                done.line,
+                *(f"{number:,}" for number in numbers),
+                f"[{colour}]{row['efficiency']:.3f}[/]",
+                f"{row['contract']:.2f}",
+            )
+    console.print(table)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        result = {"preset": name, "config_hash": f"{config.config_hash:08x}", "seed": seed}
+        json_file.write_text(json.dumps(result | {"lines": lines}, indent=2) + "\n")
+
+
 class _Bench:
     def __init__(self, config: Config, log: ClickLog, rng: np.random.Generator) -> None:
         self.config, self.log, self.rng = config, log, rng
@@ -129,9 +164,9 @@ class _Bench:
     # ---- set-up -------------------------------------------------------------------------------
 
     def _set_tables(self, row_bytes: int) -> None:
-        bases, counts = (
-            (self.bases, self.log.table_rows) if row_bytes == 64 else (self.long_bases, self.long_rows)
-        )
+        short = row_bytes == 64
+        bases = self.bases if short else self.long_bases
+        counts = self.log.table_rows if short else self.long_rows
         for table, count in enumerate(counts):
             base = self.tables.address + int(bases[table])
             self.device.set_table(table, base, int(count), row_bytes)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
 from hotline.host.cache import cache_folder
 from hotline.host.click_log import ClickLog, DataError
 from hotline.host.movielens import fetch_movielens, read_movielens

@@ -249,7 +249,9 @@ class _Job:
             split.keys.nbytes,
         )
         self._count(
-            "SPLIT + GATHER", Beats(self._sample_beats(part) + homes, lists + dense), split.completion
+            "SPLIT + GATHER",
+            Beats(self._sample_beats(part) + homes, lists + dense),
+            split.completion,
         )
         self._tally_split(part, split)
 

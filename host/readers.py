@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+
 from hotline.host.click_log import ClickLog, DataError
 
 __all__ = ["read_avazu", "read_criteo", "read_dlrm_bin", "read_dlrm_npz", "read_libfm"]

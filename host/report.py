@@ -13,7 +13,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot  # noqa: E402  (the backend must be chosen first)
+from matplotlib import pyplot
 
 __all__ = ["write_report"]
 
@@ -32,8 +32,9 @@ _PAGE = jinja2.Template(
  img { max-width: 100% } code { background: #f0f3f6; padding: 0 .2rem }
 </style></head><body>
 <h1>{{ r.data }} through the Hotline RTL (<code>{{ r.preset }}</code>)</h1>
-<p>{{ "{:,}".format(r.samples) }} samples, {{ r.tables }} tables, {{ "{:,}".format(r.rows) }} rows of
-{{ r.row_bytes }} bytes, mini-batches of {{ r.batch }}. The hot table learned from
+<p>{{ "{:,}".format(r.samples) }} samples, {{ r.tables }} tables,
+{{ "{:,}".format(r.rows) }} rows of {{ r.row_bytes }} bytes, mini-batches of {{ r.batch }}.
+The hot table learned from
 {{ "{:,}".format(r.learned_samples) }} samples; {{ "{:,}".format(r.split_samples) }} were split,
 gathered and scattered back.</p>
 <p>Bytes that differ from the golden model, over all memory after every command:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
 from hotline.host.click_log import ClickLog
 
 __all__ = ["KAGGLE_ROWS", "TRACES", "Trace", "synthetic_log"]

@@ -7,13 +7,14 @@ import os
 from pathlib import Path
 
 from hotline.gen.config import Config
+from hotline.host.cache import cache_folder
 from hotline.host.verilator_tool import (
     build_key,
     cached_build,
     compile_model,
 )
 
-__all__ = ["build_library", "cache_folder", "design_verilog"]
+__all__ = ["build_library", "design_verilog"]
 
 _SOURCES = Path(__file__).parent / "cpp"
 
@@ -37,15 +38,6 @@ _ARGUMENTS = (
     "-shared",
 )
 _MAKE_FLAGS = ("OPT_FAST=-O2", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
-
-
-def cache_folder(cache: str | Path | None = None) -> Path:
-    """Folder of the builds: `cache`, else ``$HOTLINE_CACHE``, else that of the user."""
-    chosen = cache or os.environ.get("HOTLINE_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "hotline"
 
 
 def design_verilog(config: Config, cache: str | Path | None = None) -> str:
@@ -89,7 +81,7 @@ def build_library(
     waves : bool
         With VCD tracing.
     cache : path, optional
-        As for :func:`cache_folder`.
+        Folder of the builds; default: :func:`~hotline.host.cache.cache_folder`.
 
     Raises
     ------

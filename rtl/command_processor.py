@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from hotline.gen.commands import Flag, Opcode
 from hotline.gen.config import Config
 from hotline.rtl.classifier import LISTS
@@ -12,13 +13,11 @@ from hotline.rtl.completion import CompletionWriter
 from hotline.rtl.counters import command_counts
 from hotline.rtl.descriptor import DescriptorChecker, DescriptorFetcher
 from hotline.rtl.hot_table import Sweep
-from hotline.rtl.interfaces import Status, read_beat, read_request, write_beat
+from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request, write_beat
 from hotline.rtl.register_store import failure
+from hotline.rtl.write_engine import ADDRESS_LATENCY
 
 __all__ = ["CommandProcessor", "job", "results"]
-
-#: Cycles from the last beat of a burst, as an idle write engine takes it, to AWVALID.
-ADDRESS_LATENCY = 5
 
 
 def job(config: Config) -> data.StructLayout:
@@ -145,7 +144,7 @@ class CommandProcessor(wiring.Component):
                 "start": Out(1),
                 "start_ready": In(1),
                 "list_start": Out(len(LISTS)),
-                "list_base": Out(config.addr_width),
+                "list_base": Out(bus_address(config)),
                 "sweep": Out(stream.Signature(Sweep)),
                 "sweep_done": In(1),
                 "command_done": In(1),
@@ -217,10 +216,8 @@ class CommandProcessor(wiring.Component):
             self.job.lengths.eq(Cat(words[6], words[7])),
             self.job.rows.eq(Cat(words[10], words[11])),
         ]
-        m.d.sync += takes_count.eq(0)
-        with m.Switch(opcode):
-            with m.Case(Opcode.LEARN, Opcode.SPLIT, Opcode.SCATTER, Opcode.LOAD, Opcode.GATHER):
-                m.d.sync += takes_count.eq(1)
+        counting = (Opcode.LEARN, Opcode.SPLIT, Opcode.SCATTER, Opcode.LOAD, Opcode.GATHER)
+        m.d.sync += takes_count.eq(opcode.matches(*counting))
 
         # ---- ring -----------------------------------------------------------------------------
         next_head = (self.ring_head + 1) & ((1 << self.ring_log2) - 1)[:15]
@@ -237,7 +234,10 @@ class CommandProcessor(wiring.Component):
         # ---- record ---------------------------------------------------------------------------
         good = status == Status.OK
         record = completion.words
-        counted = self.results
+        # A command that ended before its blocks were started has counted nothing.
+        counted = Signal(results())
+        with m.If(~empty):
+            m.d.comb += counted.eq(self.results)
         with m.If(good):
             m.d.comb += [
                 record[1].eq(counted.popular),
@@ -281,7 +281,8 @@ class CommandProcessor(wiring.Component):
         with m.If(fail):
             m.d.sync += [status.eq(fail_status), info.eq(fail_info)]
 
-        base = Signal(config.addr_width)
+        # Wide enough for any sum of regions, see `bus_address`.
+        base = Signal(max(config.addr_width, 38) + 2)
         region = Signal(range(len(LISTS) + 1))
 
         with m.FSM() as fsm:
@@ -314,18 +315,17 @@ class CommandProcessor(wiring.Component):
                         m.next = "CHECK"
                 with m.Elif(self.resetting):
                     m.next = "DRAIN"
-            with m.State("CHECK"):
-                with m.If(checker.done):
-                    m.d.comb += [fail_status.eq(checker.status), fail_info.eq(checker.info)]
-                    with m.If(split):
-                        m.d.sync += last_split.eq(0)
-                    with m.If(checker.status != Status.OK):
-                        m.d.comb += fail.eq(1)
-                        m.next = "RECORD"
-                    with m.Elif(empty):
-                        m.next = "SUCCESS"
-                    with m.Else():
-                        m.next = "DISPATCH"
+            with m.State("CHECK"), m.If(checker.done):
+                m.d.comb += [fail_status.eq(checker.status), fail_info.eq(checker.info)]
+                with m.If(split):
+                    m.d.sync += last_split.eq(0)
+                with m.If(checker.status != Status.OK):
+                    m.d.comb += fail.eq(1)
+                    m.next = "RECORD"
+                with m.Elif(empty):
+                    m.next = "SUCCESS"
+                with m.Else():
+                    m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 m.d.sync += [base.eq(self.job.lists), region.eq(0)]
                 with m.Switch(opcode):
@@ -339,7 +339,8 @@ class CommandProcessor(wiring.Component):
                         m.next = "START"
             with m.State("BASES"):
                 # The regions of SPLIT follow each other; COMMIT has one, at `lists`.
-                m.d.comb += self.list_base.eq(base)
+                beyond = base[config.addr_width :].any()
+                m.d.comb += self.list_base.eq(Cat(base[: config.addr_width], beyond))
                 m.d.sync += [
                     # popular and nonpopular have a word a sample, the slots a word a key.
                     base.eq(base + Mux(region < 2, per_sample, per_key)),
@@ -381,12 +382,11 @@ class CommandProcessor(wiring.Component):
                         m.d.comb += self.sweep.payload.eq(Sweep.UNMARK)
                 with m.If(self.sweep.ready):
                     m.next = "SWEEPING"
-            with m.State("SWEEPING"):
-                with m.If(self.sweep_done):
-                    with m.If(opcode != Opcode.AGE):
-                        m.d.sync += self.dirty.eq(0)
-                    m.d.comb += self.learner_clear.eq(opcode == Opcode.CLEAR)
-                    m.next = "SUCCESS"
+            with m.State("SWEEPING"), m.If(self.sweep_done):
+                with m.If(opcode != Opcode.AGE):
+                    m.d.sync += self.dirty.eq(0)
+                m.d.comb += self.learner_clear.eq(opcode == Opcode.CLEAR)
+                m.next = "SUCCESS"
             with m.State("SUCCESS"):
                 with m.If(split):
                     m.d.sync += [last_split.eq(1), last_count.eq(counted.rows)]

@@ -11,13 +11,14 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.feistel import InverseHash
+from hotline.rtl.hot_bank import READ_LATENCY
 from hotline.rtl.hot_update import entry_layout, entry_valid, one_hot_first
 from hotline.rtl.interfaces import list_beat
 
 __all__ = ["SCAN_LATENCY", "CommitScan"]
 
 #: Cycles from a read request to the entries.
-SCAN_LATENCY = 4
+SCAN_LATENCY = READ_LATENCY + 2
 
 #: Bits and 32-bit words of a record.
 _RECORD_BITS = 128

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth import Array, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from hotline.gen.commands import DESCRIPTOR_BYTES
 from hotline.gen.config import Config
 from hotline.rtl.descriptor import descriptor_words
@@ -91,12 +92,11 @@ class CompletionWriter(wiring.Component):
             with m.State("SETTLE"):
                 # The engine sees the last beat one cycle after the transfer.
                 m.next = "ANSWER"
-            with m.State("ANSWER"):
-                with m.If(self.engine_fault | self.engine_idle):
-                    m.d.sync += [in_burst.eq(0), offset.eq(offset + burst * config.data_bytes)]
-                    with m.If(self.engine_fault | (beat == beats)):
-                        m.d.sync += self.done.eq(1)
-                        m.next = "IDLE"
-                    with m.Else():
-                        m.next = "SEND"
+            with m.State("ANSWER"), m.If(self.engine_fault | self.engine_idle):
+                m.d.sync += [in_burst.eq(0), offset.eq(offset + burst * config.data_bytes)]
+                with m.If(self.engine_fault | (beat == beats)):
+                    m.d.sync += self.done.eq(1)
+                    m.next = "IDLE"
+                with m.Else():
+                    m.next = "SEND"
         return m

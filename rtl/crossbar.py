@@ -1,25 +1,22 @@
-"""Four lanes and more: look-ups drift in per-lane queues and share the ports of the banks."""
+"""Four lanes and more: look-ups drift in per-lane queues and share the ports of the banks.
+
+The banks are in here, each with its part of the crossbar, as instances of one module.
+"""
 
 from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.crossbar_bank import CrossbarBank, own_request, waiting_key
 from hotline.rtl.hot_bank import RESULT_LATENCY
-from hotline.rtl.hot_group import (
-    answer,
-    bank_of,
-    bank_port,
-    group_context,
-    hashed_group,
-    keep_context,
-    request_of,
-)
-from hotline.rtl.hot_update import one_hot_first
+from hotline.rtl.hot_group import answer, group_context, hashed_group, keep_context
+from hotline.rtl.hot_update import entry_layout
 from hotline.rtl.interfaces import HotOp, hot_response
+from hotline.rtl.shared_module import add_shared
 
 __all__ = ["Crossbar"]
 
@@ -30,7 +27,7 @@ _GROUPS = 32
 
 
 class Crossbar(wiring.Component):
-    """Dispatch of groups to the banks for `lanes` > 2.
+    """The banks, and the dispatch of groups to them, for `lanes` > 2.
 
     Look-ups: each lane has a queue of keys; a bank takes two different keys a cycle, and equal
     keys at the heads of several queues are one request, answered to all of them. So `lanes`
@@ -48,9 +45,11 @@ class Crossbar(wiring.Component):
     -------
     request : In(stream of hashed_group)
     response : Out(stream of hot_response)
-    bank : Out(bank_port).array(banks)
-    enable : Out(1)
-        Constant 1.
+    own : In(own_request)
+        Sweeps and scans: all banks do the same.
+    scan_bank : In
+        Which bank's entries to show on `entries`.
+    entries : Out(ArrayLayout(entry, ways))
     stall : Out(1)
         A lane waits for a bank in this cycle.
     """
@@ -61,8 +60,9 @@ class Crossbar(wiring.Component):
             {
                 "request": In(stream.Signature(hashed_group(config))),
                 "response": Out(stream.Signature(hot_response(config))),
-                "bank": Out(bank_port(config)).array(config.banks),
-                "enable": Out(1),
+                "own": In(own_request(config)),
+                "scan_bank": In(max(1, config.bank_bits)),
+                "entries": Out(data.ArrayLayout(entry_layout(config), config.ways)),
                 "stall": Out(1),
             }
         )
@@ -72,15 +72,10 @@ class Crossbar(wiring.Component):
         config = self.config
         lanes = range(config.lanes)
         group = self.request.payload
-        m.d.comb += self.enable.eq(1)
-
         hold = Signal()
         update = Signal()
         recent = Signal(RESULT_LATENCY)
-        m.d.comb += [
-            hold.eq(Cat(bank.hold for bank in self.bank).any()),
-            update.eq(group.op != HotOp.LOOKUP),
-        ]
+        m.d.comb += update.eq(group.op != HotOp.LOOKUP)
         present = [group.meta.count > lane for lane in lanes]
 
         contexts = SyncFIFOBuffered(
@@ -112,11 +107,10 @@ class Crossbar(wiring.Component):
         wanted = Signal(config.lanes)
         granted = Signal(config.lanes)
         for lane, queue in zip(lanes, queues, strict=True):
-            z = Signal(config.key_bits, name=f"z_{lane}")
-            hashes = Signal(len(queue.r_data) - config.key_bits, name=f"hash_{lane}")
+            head = Signal(waiting_key(config), name=f"head_{lane}")
             own = Cat(group.z[lane], group.hash[lane])
             m.d.comb += [
-                Cat(z, hashes).eq(Mux(updating, own, queue.r_data)),
+                head.eq(Mux(updating, own, queue.r_data)),
                 wanted[lane].eq(
                     ~hold
                     & Mux(
@@ -129,7 +123,7 @@ class Crossbar(wiring.Component):
                 queue.w_en.eq(self.request.valid & ~update & space & present[lane]),
                 queue.r_en.eq(granted[lane] & ~updating),
             ]
-            heads.append((z, hashes))
+            heads.append(head)
 
         finished = Signal()
         m.d.comb += [
@@ -142,80 +136,60 @@ class Crossbar(wiring.Component):
             m.d.sync += issued.eq(Mux(finished, 0, issued | granted))
         with m.If(~hold):
             m.d.sync += recent.eq(Cat(updating & granted.any(), recent[:-1]))
-        self._arbitrate(m, heads, wanted, granted, updating)
-        self._respond(m, contexts)
+        banks = self._arbitrate(m, platform, heads, wanted, granted, updating)
+        m.d.comb += hold.eq(Cat(bank.hold for bank in banks).any())
+        self._respond(m, contexts, banks)
+        self._read_entries(m, banks)
         return m
 
     def _arbitrate(
         self,
         m: Module,
-        heads: list[tuple[Signal, Signal]],
+        platform: object,
+        heads: list[Signal],
         wanted: Signal,
         granted: Signal,
         updating: Signal,
-    ) -> None:
-        """Who gets which port. Port A serves the first lane, port B the last one that differs."""
+    ) -> list[CrossbarBank]:
+        """Find out who wants the same key as whom, and let the banks choose."""
         config = self.config
         lanes = range(config.lanes)
         # followers[i]: the lanes from i on that wait for the same key as lane i.
-        followers = []
+        followers = Signal(data.ArrayLayout(config.lanes, config.lanes))
         leads = Signal(config.lanes)
         for i in lanes:
-            same = Signal(config.lanes, name=f"same_{i}")
-            for j in lanes:
-                if j > i:
-                    equal = wanted[j] & (heads[i][0] == heads[j][0]) & ~updating
-                    m.d.comb += same[j].eq(equal)
-            m.d.comb += same[i].eq(1)
-            followers.append(same)
+            for j in range(i + 1, config.lanes):
+                equal = wanted[j] & (heads[i].z == heads[j].z) & ~updating
+                m.d.comb += followers[i][j].eq(equal)
+            m.d.comb += followers[i][i].eq(1)
         for j in lanes:
             behind = Cat(followers[i][j] & wanted[i] for i in range(j)).any() if j else 0
             m.d.comb += leads[j].eq(wanted[j] & ~behind)
 
-        places = [Signal(config.banks, name=f"bank_{lane}") for lane in lanes]
-        for lane, (z, _) in enumerate(heads):
-            bank = bank_of(config, z)
-            m.d.comb += places[lane].eq(Cat(bank == n for n in range(config.banks)))
-        learn = self.request.payload
+        whole = Signal(data.ArrayLayout(waiting_key(config), config.lanes))
+        m.d.comb += Cat(whole[lane] for lane in lanes).eq(Cat(*heads))
+        group = self.request.payload
         masks: Value = Const(0, config.lanes)
-        for number, bank in enumerate(self.bank):
-            asks = Signal(config.lanes, name=f"asks_{number}")
-            first = Signal(config.lanes, name=f"first_{number}")
-            second = Signal(config.lanes, name=f"second_{number}")
-            # From the other end. Signals, since every use of an expression makes it anew.
-            backwards = Signal(config.lanes, name=f"backwards_{number}")
-            last = Signal(config.lanes, name=f"last_{number}")
+        banks = []
+        for number in range(config.banks):
+            bank = CrossbarBank(config)
+            add_shared(m, platform, f"bank_{number}", bank, "hot_table_bank")
             m.d.comb += [
-                backwards.eq(asks[::-1]),
-                last.eq(one_hot_first(backwards)),
-                asks.eq(Cat(leads[lane] & places[lane][number] for lane in lanes)),
-                first.eq(one_hot_first(asks)),
-                second.eq(Mux(updating, 0, last[::-1] & ~first)),
-                bank.a_valid.eq(asks.any()),
-                bank.a_lanes.eq(self._choose(first, followers)),
-                bank.b_lanes.eq(self._choose(second, followers)),
-                bank.b_hash.eq(self._choose(second, [hashes for _, hashes in heads])),
-                bank.a.op.eq(Mux(updating, Cat(learn.op, Const(0, 1)), 0)),
-                bank.a.hash.eq(self._choose(first, [hashes for _, hashes in heads])),
+                bank.number.eq(number),
+                bank.heads.eq(whole),
+                bank.leads.eq(leads),
+                bank.followers.eq(followers),
+                bank.updating.eq(updating),
+                bank.op.eq(group.op),
+                bank.learn.eq(group.learn),
+                bank.own.eq(self.own),
             ]
-            if config.sample_aware:
-                m.d.comb += [
-                    bank.a.hit.eq((first & learn.learn.hit).any()),
-                    bank.a.x_zero.eq(learn.learn.x_zero),
-                    bank.a.y.eq(learn.learn.y),
-                    bank.a.random.eq(learn.learn.random),
-                ]
-            masks = masks | bank.a_lanes | bank.b_lanes
+            masks = masks | bank.granted
+            banks.append(bank)
         m.d.comb += granted.eq(masks)
+        return banks
 
-    @staticmethod
-    def _choose(select: Value | list[Value], values: list[Signal]) -> Value:
-        chosen: Value = Const(0, len(values[0]))
-        for lane, value in enumerate(values):
-            chosen = chosen | (value & select[lane].replicate(len(value)))
-        return chosen
-
-    def _respond(self, m: Module, contexts: SyncFIFOBuffered) -> None:
+    def _respond(self, m: Module, contexts: SyncFIFOBuffered, banks: list[CrossbarBank]) -> None:
         """Collect the outcomes by lane, and pair them up with the groups again."""
         config = self.config
         context = Signal(group_context(config))
@@ -225,19 +199,22 @@ class Crossbar(wiring.Component):
         ]
         front = Signal(group_context(config))
         m.d.comb += front.eq(contexts.r_data)
+        came: Value = Const(0, config.lanes)
+        outcomes: Value = Const(0, config.lanes * config.ways)
+        for bank in banks:
+            came = came | bank.result_lanes
+            outcomes = outcomes | bank.result.as_value()
+        arrived, arrivals = Signal(config.lanes), Signal(config.lanes * config.ways)
+        m.d.comb += [arrived.eq(came), arrivals.eq(outcomes)]
         results, ready = [], []
         for lane in range(config.lanes):
             # Room for the groups in `contexts` and for one that is being issued.
             outcome = SyncFIFOBuffered(width=config.ways, depth=_GROUPS + 2)
             m.submodules[f"outcome_{lane}"] = outcome
-            ports = [(bank.a_result_lanes[lane], bank.a_result) for bank in self.bank]
-            ports += [(bank.b_result_lanes[lane], bank.b_result) for bank in self.bank]
             mine = front.meta.count > lane
             m.d.comb += [
-                outcome.w_en.eq(Cat(mask for mask, _ in ports).any()),
-                outcome.w_data.eq(
-                    self._choose([mask for mask, _ in ports], [result for _, result in ports])
-                ),
+                outcome.w_en.eq(arrived[lane]),
+                outcome.w_data.eq(arrivals.word_select(lane, config.ways)),
                 outcome.r_en.eq(mine & contexts.r_rdy & contexts.r_en),
             ]
             results.append(outcome.r_data)
@@ -247,3 +224,11 @@ class Crossbar(wiring.Component):
             contexts.r_en.eq(self.response.valid & self.response.ready),
             *answer(config, self.response.payload, front, results),
         ]
+
+    def _read_entries(self, m: Module, banks: list[CrossbarBank]) -> None:
+        """The entries that the scan asked for, out of the bank that it asked."""
+        entries: Value = Const(0, len(self.entries.as_value()))
+        for number, bank in enumerate(banks):
+            here = self.scan_bank == number
+            entries = entries | (bank.entries.as_value() & here.replicate(len(entries)))
+        m.d.comb += self.entries.eq(entries)

@@ -12,10 +12,18 @@ from hotline.rtl.axi import axi_read, axi_write
 from hotline.rtl.classifier import LISTS, Classifier
 from hotline.rtl.command_processor import job, results
 from hotline.rtl.hot_table import HotTable, Sweep
-from hotline.rtl.interfaces import HotOp, Status, read_beat, read_request, windows, write_beat
+from hotline.rtl.interfaces import (
+    HotOp,
+    Status,
+    bus_address,
+    read_beat,
+    read_request,
+    windows,
+    write_beat,
+)
 from hotline.rtl.interfaces import table_write as table_write_layout
 from hotline.rtl.key_list_reader import KeyListReader
-from hotline.rtl.key_stream import KeyMode, KeyStream
+from hotline.rtl.key_stream import KeyStream
 from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
 from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
@@ -70,7 +78,7 @@ class Datapath(wiring.Component):
                 "start": In(1),
                 "start_ready": Out(1),
                 "list_start": In(len(LISTS)),
-                "list_base": In(config.addr_width),
+                "list_base": In(bus_address(config)),
                 "sweep": In(stream.Signature(Sweep)),
                 "sweep_done": Out(1),
                 "learner_clear": In(1),
@@ -173,6 +181,7 @@ class Datapath(wiring.Component):
             keys.start.eq(self.start & (self._split | self._learns)),
             keys.mode.eq(load),
             keys.one_hot.eq(job.one_hot),
+            keys.aligned.eq(self._learns),
             keys.count.eq(job.count),
             keys.num_tables.eq(job.num_tables),
             keys.num_keys.eq(job.num_keys),
@@ -284,7 +293,12 @@ class Datapath(wiring.Component):
         ]
 
         faults = [
-            (classifier.error | learner.error, keys.fault_code, keys.fault_info),
+            # The learner keeps its error until it is started again.
+            (
+                (self._split & classifier.error) | (self._learns & learner.error),
+                keys.fault_code,
+                keys.fault_info,
+            ),
             (reader.fault, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
             (mover.fault, mover.fault_code, mover.fault_info),
             (writes.fault, writes.fault_code, writes.fault_addr),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from amaranth import Array, C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode
 from hotline.gen.config import Config
-from hotline.rtl.interfaces import Status, read_beat, read_request
+from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request
 from hotline.rtl.linear_reader import LinearReader
 
 __all__ = ["WORDS", "DescriptorChecker", "DescriptorFetcher", "descriptor_words"]
@@ -46,7 +47,7 @@ class DescriptorFetcher(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "addr": In(config.addr_width),
+                "addr": In(bus_address(config)),
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
                 "words": Out(descriptor_words()),
@@ -210,7 +211,8 @@ class DescriptorChecker(wiring.Component):
                 with m.If(~known):
                     m.d.sync += [self.status.eq(Status.BAD_OPCODE), self.info.eq(opcode)]
                 with m.Elif(is_bad.any()):
-                    m.d.sync += [self.status.eq(Status.BAD_DESCRIPTOR), self.info.eq(numbers[first])]
+                    m.d.sync += self.status.eq(Status.BAD_DESCRIPTOR)
+                    m.d.sync += self.info.eq(numbers[first])
                 with m.Elif((opcode == Opcode.SPLIT) & self.dirty):
                     m.d.sync += self.status.eq(Status.NOT_COMMITTED)
                 m.next = "IDLE"

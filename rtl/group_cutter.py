@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,8 +17,9 @@ def cut(config: Config) -> data.StructLayout:
 
     `count`, `split`, `end_a`, `end_b`, `last` as in `group_meta`. Lane i < split is of table
     `table_a` (one-hot: + i); above it of table `table_b` + i, modulo 2**table_bits. `half`: the
-    first word of a KEY_LIST entry. `error`: no words; the lengths are wrong, or with `bus`
-    were not read.
+    first word of a KEY_LIST entry. `short`: at the end of this sample the total of the lengths
+    turns out wrong, so the error group follows. `error`: no words; the lengths are wrong, or
+    with `bus` were not read.
     """
     lanes = range(config.lanes + 1)
     return data.StructLayout(
@@ -29,6 +30,7 @@ def cut(config: Config) -> data.StructLayout:
             "end_b": 1,
             "last": 1,
             "half": 1,
+            "short": 1,
             "error": 1,
             "bus": 1,
             "table_a": config.table_bits,
@@ -40,9 +42,10 @@ def cut(config: Config) -> data.StructLayout:
 class GroupCutter(wiring.Component):
     """One group a cycle: `lanes` words of one-hot samples, else what one token has.
 
-    One-hot with num_tables >= lanes: every group but the last has `lanes` words, and goes on
-    into the next sample. Otherwise a group ends with its token. Latency two cycles. Empty bags
-    take a cycle and yield no group, unless they end a sample. Reset makes it idle.
+    One-hot with num_tables >= lanes, unless `aligned`: every group but the last has `lanes`
+    words, and goes on into the next sample. Otherwise a group ends with its token. Latency two
+    cycles. Empty bags take a cycle and yield no group, unless they end a sample. Reset makes it
+    idle.
 
     Parameters
     ----------
@@ -52,9 +55,11 @@ class GroupCutter(wiring.Component):
     Members
     -------
     start : In(1)
-        Begins a command; `mode`, `one_hot`, `num_tables` are stable from here on.
+        Begins a command; the next four members are stable from here on.
     mode : In(KeyMode)
     one_hot : In(1)
+    aligned : In(1)
+        No group has words of two samples.
     num_tables : In(range(max_tables + 1))
     tokens : In(stream of length_token)
     cuts : Out(stream of cut)
@@ -67,6 +72,7 @@ class GroupCutter(wiring.Component):
                 "start": In(1),
                 "mode": In(KeyMode),
                 "one_hot": In(1),
+                "aligned": In(1),
                 "num_tables": In(range(config.max_tables + 1)),
                 "tokens": In(stream.Signature(length_token(config))),
                 "cuts": Out(stream.Signature(cut(config))),
@@ -80,14 +86,13 @@ class GroupCutter(wiring.Component):
         token = self.tokens.payload
 
         # The shape of a one-hot command, registered: it is stable long before the first group.
+        whole = self.one_hot & (self.mode == KeyMode.SAMPLES) if lanes > 1 else Const(0)
+        runs = Signal()  # a token has all tables of a sample
         spans = Signal()
         excess = Signal(signed_bits(config))
         m.d.sync += [
-            spans.eq(
-                self.one_hot & (self.mode == KeyMode.SAMPLES) & (self.num_tables >= lanes)
-                if lanes > 1
-                else 0
-            ),
+            runs.eq(whole),
+            spans.eq(whole & ~self.aligned & (self.num_tables >= lanes)),
             excess.eq(self.num_tables - lanes),
         ]
 
@@ -121,10 +126,10 @@ class GroupCutter(wiring.Component):
             # Behind the last group comes the verdict on the total.
             m.d.sync += [valid.eq(1), now.bad.eq(1), now.end.eq(1), now.fault.eq(0)]
 
-        step = Mux(spans, Mux(full, -excess, lanes), done)
+        step = Mux(runs, Mux(full, -excess, lanes), done)
         with m.If(done & now.end & ~spans):
             m.d.sync += table.eq(0)
-        with m.Elif(done | (emit & spans)):
+        with m.Elif(done | (emit & runs)):
             m.d.sync += table.eq(table + step)
 
         with m.If(free):
@@ -139,6 +144,7 @@ class GroupCutter(wiring.Component):
                 out.end_b.eq(ends & now.pair),
                 out.last.eq(wrong | (full & now.last & ~now.short)),
                 out.half.eq(now.half),
+                out.short.eq(full & now.short),
                 out.error.eq(wrong),
                 out.bus.eq(now.fault),
                 out.table_a.eq(table),

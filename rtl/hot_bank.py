@@ -5,13 +5,16 @@ Source: spec sections 4 and 5. Stages, each one cycle:
 ==  =====================================================================================
 S0  request registers drive the memory addresses
 S1  memory outputs
-S2  entry registers; compare with the tags, choose a victim
-S3  outcome registers: the results leave here; decide what to write
-S4  write registers drive the memory's write port
+S2  entry registers; compare with the tags and among the ways
+S3  outcome registers; choose the victim, decide which ways change
+S4  decision registers: the results leave here; select what to write
+S5  write registers drive the memory's write port
 ==  =====================================================================================
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -20,19 +23,21 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.feistel import hash_count
+from hotline.rtl.hot_outlook import WayOutlook, chances, random_bits
 from hotline.rtl.hot_update import (
     BankOp,
+    NewEntries,
     UpdateDecision,
-    VictimChoice,
     entry_layout,
     entry_valid,
+    way_outlook,
 )
 
 __all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request", "index_width"]
 
 #: Cycles from a request at the port to `entries`, and to the results.
 READ_LATENCY = 3
-RESULT_LATENCY = 4
+RESULT_LATENCY = 5
 
 #: Bits of tracker.md's u.
 _RANDOM_BITS = 16
@@ -118,8 +123,6 @@ class HotBank(wiring.Component):
         request = Signal(bank_request(config), reset_less=True)
         valid = Signal(RESULT_LATENCY)
         writes = Signal(RESULT_LATENCY)
-        wait = Signal(RESULT_LATENCY)
-        m.d.comb += self.hold.eq(wait.any())
         with m.If(~self.hold):
             m.d.sync += [request.eq(self.a), valid[0].eq(self.a_valid)]
             changes = (self.a.op != BankOp.LOOKUP) & (self.a.op != BankOp.READ)
@@ -128,7 +131,7 @@ class HotBank(wiring.Component):
         tags = [self._tags(request.hash)]
         ops = [request.op]
 
-        # S1: memory outputs; S2: entries; S3: outcome.
+        # S1: memory outputs; S2: entries; S3: outcome; S4: decision.
         for stage in range(1, RESULT_LATENCY):
             moves = valid[stage - 1] & ~(self.hold if stage == 1 else 0)
             m.d.sync += [
@@ -138,11 +141,11 @@ class HotBank(wiring.Component):
             indices.append(self._delayed(m, f"index_{stage}", indices[-1]))
             tags.append(self._delayed(m, f"tag_{stage}", tags[-1]))
             ops.append(self._delayed(m, f"op_{stage}", [ops[-1]])[0])
-        self._interlock(m, wait, writes, indices)
+        self._interlock(m, writes, indices)
 
         write = Signal(config.ways)
         written = Signal(entries, reset_less=True)
-        address = self._delayed(m, "index_4", indices[3])
+        address = self._delayed(m, "index_5", indices[4])
         read_a = Signal(entries)
         read_b = Signal(entries)
         b_hash = self._register(m, "b_hash_0", self.b_hash) if self.dual else None
@@ -179,87 +182,115 @@ class HotBank(wiring.Component):
         entry = Signal(entries, reset_less=True)
         m.d.sync += entry.eq(read_a)
         m.d.comb += self.entries.eq(entry)
-        match = Signal(config.ways)
-        m.d.sync += match.eq(self._compare(entry, tags[2]))
-        m.submodules.choice = choice = VictimChoice(config)
-        m.submodules.decision = decision = UpdateDecision(config)
+        m.submodules.outlook = outlook = WayOutlook(config)
+        m.d.comb += outlook.op.eq(ops[2])
         for way in ways:
-            m.d.comb += choice.state[way].eq(entry[way].state)
+            m.d.comb += outlook.state[way].eq(entry[way].state)
 
         # S3.
-        lanes = self._delayed_lanes(m, "a", self.a_lanes & self.a_valid.replicate(config.lanes))
-        m.d.sync += [
-            decision.victim.eq(choice.victim),
-            decision.free.eq(choice.free),
-            decision.value.eq(choice.value),
-            decision.old.eq(entry),
-        ]
+        match = self._register(m, "match", self._compare(entry, tags[2]))
+        outcome = Signal(way_outlook(config), reset_less=True)
+        old = self._register(m, "old_3", entry)
+        m.submodules.decision = decision = UpdateDecision(config)
+        m.d.sync += outcome.eq(outlook.outlook)
         m.d.comb += [
             decision.op.eq(ops[3]),
             decision.match.eq(match),
-            self.a_result.eq(decision.result),
-            self.a_result_lanes.eq(lanes),
+            decision.outlook.eq(outcome),
         ]
         for way in ways:
-            m.d.comb += decision.tag[way].eq(tags[3][way])
+            m.d.comb += decision.old[way].eq(old[way].state)
         if config.sample_aware:
-            self._context(m, request, choice, decision)
+            self._context(m, request, outlook, decision)
 
         # S4.
+        m.submodules.new = new = NewEntries(config)
+        insert = self._register(m, "insert", decision.insert)
+        change = self._register(m, "change", decision.change)
+        for target, value in (
+            (self.a_result, decision.result),
+            (new.state, decision.state),
+            (new.gap, decision.gap),
+            (new.old, old),
+        ):
+            m.d.comb += target.eq(self._register(m, "decided", value))
+        m.d.comb += [
+            self.a_result_lanes.eq(
+                self._delayed_lanes(m, "a", self.a_lanes & self.a_valid.replicate(config.lanes))
+            ),
+            new.insert.eq(insert),
+            new.unmark.eq((ops[4] == BankOp.CLEAR) | (ops[4] == BankOp.UNMARK)),
+        ]
+        for way in ways:
+            m.d.comb += new.tag[way].eq(tags[4][way])
+
+        # S5.
         m.d.sync += [
-            write.eq(Mux(valid[3] & writes[3], decision.write, 0)),
-            written.eq(decision.new),
+            write.eq(Mux(valid[4] & writes[4], insert | change, 0)),
+            written.eq(new.new),
         ]
         if b_hash is not None:
             self._port_b(m, b_hash, read_b)
         return m
 
     def _context(
-        self, m: Module, request: data.View, choice: VictimChoice, decision: UpdateDecision
+        self, m: Module, request: data.View, outlook: WayOutlook, decision: UpdateDecision
     ) -> None:
         """Carry tracker.md's per-sample context to where it is used."""
-        last = request.hash[hash_count(self.config) - 1]
-        u = [(request.random ^ last[8:24])[:_RANDOM_BITS]]
-        context = [Cat(request.hit, request.x_zero, request.y)]
-        for stage in range(1, RESULT_LATENCY):
-            u = self._delayed(m, f"u_{stage}", u)
-            context = self._delayed(m, f"context_{stage}", context)
+        config = self.config
+        last = request.hash[hash_count(config) - 1]
+        u = (request.random ^ last[8:24])[:_RANDOM_BITS]
+        low = self._register(m, "u_1", u[: random_bits(config)])
+        learn = self._register(m, "learn_1", Cat(request.x_zero, request.y))
+        step, rise = chances(config, low, learn[0], learn[1:])
+        hit: Value = request.hit
+        start: Value = u[14:16]
+        for stage in (1, 2, 3):
+            hit = self._register(m, f"hit_{stage}", hit)
+            start = self._register(m, f"start_{stage}", start)
             if stage == 2:
-                m.d.comb += choice.start.eq(u[0][14:16])
+                m.d.comb += outlook.hit.eq(hit)
         m.d.comb += [
-            Cat(decision.hit, decision.x_zero, decision.y).eq(context[0]),
-            decision.u.eq(u[0]),
+            outlook.step.eq(self._register(m, "step_2", step)),
+            outlook.rise.eq(self._register(m, "rise_2", rise)),
+            decision.hit.eq(hit),
+            decision.start.eq(start),
         ]
 
-    def _interlock(
-        self, m: Module, wait: Signal, writes: Signal, indices: list[list[Value]]
-    ) -> None:
+    def _interlock(self, m: Module, writes: Signal, indices: list[list[Value]]) -> None:
         """Count down how long the request that enters S0 must wait for writes before it.
 
         `wait[n]` set: not before n + 1 cycles from now. The request in stage s at the time of
         entry will have written RESULT_LATENCY - s cycles after it.
         """
+        wait = Signal(RESULT_LATENCY)
         arriving = self._indices(self.a.hash)
+        blocked = Signal(RESULT_LATENCY)
+        for stage in range(RESULT_LATENCY):
+            same = Cat(
+                arriving[way] == indices[stage][way]
+                for way in range(len(arriving) if self.config.sample_aware else 1)
+            )
+            m.d.comb += blocked[stage].eq(self.a_valid & writes[stage] & same.any())
+        # All bits below the highest one are set too, so that one bit is all that `hold` needs.
+        m.d.comb += self.hold.eq(wait[0])
         with m.If(self.hold):
             m.d.sync += wait.eq(wait >> 1)
         with m.Else():
-            for stage in range(RESULT_LATENCY):
-                same: Value = Const(0, 1)
-                for way in range(len(arriving) if self.config.sample_aware else 1):
-                    same = same | (arriving[way] == indices[stage][way])
-                blocked = self.a_valid & writes[stage] & same
-                m.d.sync += wait[RESULT_LATENCY - 1 - stage].eq(blocked)
+            for n in range(RESULT_LATENCY):
+                m.d.sync += wait[n].eq(blocked[: RESULT_LATENCY - n].any())
 
     def _port_b(self, m: Module, b_hash: data.View, read: data.View) -> None:
         tags = self._tags(b_hash)
         for stage in (1, 2):
             tags = self._delayed(m, f"b_tag_{stage}", tags)
         entry = self._register(m, "b_entry", read)
-        m.d.sync += self.b_result.eq(self._compare(entry, tags))
+        match = self._register(m, "b_match", self._compare(entry, tags))
+        m.d.sync += self.b_result.eq(match)
         m.d.comb += self.b_result_lanes.eq(self._delayed_lanes(m, "b", self.b_lanes))
 
     def _delayed_lanes(self, m: Module, port: str, lanes: Value) -> Signal:
-        """Lane masks, in step with S3; port A's first stage waits with its request."""
+        """Lane masks, in step with S4; port A's first stage waits with its request."""
         for stage in range(RESULT_LATENCY):
             register = Signal(self.config.lanes, name=f"{port}_lanes_{stage}")
             if port == "a" and stage == 0:
@@ -288,7 +319,7 @@ class HotBank(wiring.Component):
         values = [hashes[n][bits:] for n in range(hash_count(self.config))]
         return values if self.config.sample_aware else values * self.config.ways
 
-    def _register(self, m: Module, name: str, value: data.View) -> data.View:
+    def _register(self, m: Module, name: str, value: data.View | Value) -> Any:
         register = Signal(value.shape(), name=name, reset_less=True)
         m.d.sync += register.eq(value)
         return register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,12 +13,12 @@ from hotline.rtl.interfaces import (
     HotOp,
     group_meta,
     hot_request,
-    hot_response,
     learn_context,
 )
 
 __all__ = [
     "GroupHash",
+    "StreamPair",
     "StreamRegister",
     "answer",
     "bank_of",
@@ -232,4 +232,55 @@ class StreamRegister(wiring.Component):
             m.d.sync += front.eq(Mux(full, spare, self.input.payload))
         with m.Elif(self.input.valid):
             m.d.sync += full.eq(1)
+        return m
+
+
+class StreamPair(wiring.Component):
+    """Two registers in turns: as :class:`StreamRegister`, but fit for a late `output.ready`.
+
+    `output.ready` reaches a few flip-flops only, whatever the width of the payload. For that the
+    payload comes out of a multiplexer. Latency 1 cycle, full rate. Reset empties it.
+
+    Parameters
+    ----------
+    shape : shape-castable
+        Payload.
+
+    Members
+    -------
+    input, output : streams of `shape`
+    """
+
+    def __init__(self, shape: data.Layout) -> None:
+        self.shape = shape
+        super().__init__(
+            {
+                "input": In(stream.Signature(shape)),
+                "output": Out(stream.Signature(shape)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        places = [Signal(self.shape, name=f"place_{n}", reset_less=True) for n in range(2)]
+        write, read = Signal(), Signal()
+        full = Signal(2)
+        both = Signal()
+        put = self.input.valid & self.input.ready
+        take = self.output.valid & self.output.ready
+        m.d.comb += [
+            self.input.ready.eq(~both),
+            self.output.valid.eq(full.bit_select(read, 1)),
+            self.output.payload.eq(Mux(read, places[1], places[0])),
+        ]
+        # full.all(), but from a register.
+        m.d.sync += both.eq(~take & (both | (full.any() & put)))
+        with m.If(put):
+            m.d.sync += [write.eq(~write), full.bit_select(write, 1).eq(1)]
+        with m.If(take):
+            m.d.sync += [read.eq(~read), full.bit_select(read, 1).eq(0)]
+        for n, place in enumerate(places):
+            # While it is the next to be written, an empty place may take anything.
+            with m.If((write == n) & ~full[n]):
+                m.d.sync += place.eq(self.input.payload)
         return m

@@ -5,17 +5,17 @@ Source: spec section 5 and `tracker.md`.
 
 from __future__ import annotations
 
-from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
-from amaranth.lib import data, enum, stream, wiring
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
-from hotline.rtl.commit_scan import SCAN_LATENCY, CommitScan
+from hotline.rtl.commit_scan import CommitScan
 from hotline.rtl.crossbar import Crossbar
-from hotline.rtl.feistel import hash_count
+from hotline.rtl.crossbar_bank import own_request
 from hotline.rtl.hot_bank import READ_LATENCY, RESULT_LATENCY, HotBank
 from hotline.rtl.hot_group import GroupHash, StreamRegister
-from hotline.rtl.hot_update import BankOp, entry_layout
+from hotline.rtl.hot_update import BankOp
 from hotline.rtl.interfaces import hot_request, hot_response, list_beat
 from hotline.rtl.lane_ports import LanePorts
 
@@ -35,7 +35,7 @@ class HotTable(wiring.Component):
 
     Requests are answered in order, all of them, at `lanes` keys a cycle for look-ups but for
     bank conflicts (none up to 2 lanes). Updates: see :class:`LanePorts` and :class:`Crossbar`.
-    A sweep takes sets / banks + 8 cycles; it waits for the requests that are in flight, and
+    A sweep takes sets / banks + 10 cycles; it waits for the requests that are in flight, and
     requests wait for it. Back-pressure on `response` stops requests; on `records`, the scan.
     Reset empties all pipelines and starts a CLEAR sweep.
 
@@ -95,11 +95,10 @@ class HotTable(wiring.Component):
         dispatch = LanePorts(config) if config.lanes <= 2 else Crossbar(config)
         m.submodules.dispatch = dispatch
         m.submodules.scanner = scanner = CommitScan(config)
-        banks = [HotBank(config) for _ in range(config.banks)]
+        # With more lanes the banks are in the crossbar.
+        banks = [HotBank(config) for _ in range(config.banks if config.lanes <= 2 else 0)]
         for number, bank in enumerate(banks):
-            m.submodules[f"bank_{number}"] = (
-                EnableInserter(dispatch.enable)(bank) if config.lanes <= 2 else bank
-            )
+            m.submodules[f"bank_{number}"] = bank
 
         wiring.connect(m, hashes.output, dispatch.request)
         if config.lanes > 1:
@@ -111,8 +110,14 @@ class HotTable(wiring.Component):
 
         open_ = Signal()
         in_flight = Signal(8)
-        accepted = self.request.valid & self.request.ready
-        answered = self.response.valid & self.response.ready
+        quiet = Signal()
+        # Counted a cycle later; `quiet` takes care of that.
+        accepted = Signal()
+        answered = Signal()
+        m.d.sync += [
+            accepted.eq(self.request.valid & self.request.ready),
+            answered.eq(self.response.valid & self.response.ready),
+        ]
         m.d.comb += [
             hashes.input.payload.eq(self.request.payload),
             hashes.input.valid.eq(self.request.valid & open_),
@@ -120,7 +125,8 @@ class HotTable(wiring.Component):
             self.bank_stall.eq(dispatch.stall),
         ]
         m.d.sync += in_flight.eq(in_flight + accepted - answered)
-        self._control(m, dispatch, banks, scanner, open_, in_flight)
+        m.d.comb += quiet.eq((in_flight == 0) & ~accepted)
+        self._control(m, dispatch, banks, scanner, open_, quiet)
         wiring.connect(m, scanner.records, wiring.flipped(self.records))
         return m
 
@@ -131,20 +137,18 @@ class HotTable(wiring.Component):
         banks: list[HotBank],
         scanner: CommitScan,
         open_: Signal,
-        in_flight: Signal,
+        quiet: Signal,
     ) -> None:
-        """Sweeps and scans, and the multiplexers that give them port A of all banks."""
+        """Sweeps and scans, and the wires of the banks."""
         config = self.config
         serving = Signal()
         pending = Signal()
         requested = Signal()
         operation = Signal(BankOp, init=BankOp.CLEAR)
         index = Signal(max(1, config.index_bits))
-        pause = Signal(range(RESULT_LATENCY + 3))
+        pause = Signal(range(RESULT_LATENCY + 4))
         sweeping = Signal()
-        quiet = Signal()
         m.d.comb += [
-            quiet.eq(in_flight == 0),
             open_.eq(serving & ~self.sweep.valid & ~pending),
             self.busy.eq(~serving | pending),
             self.idle.eq(serving & ~pending & quiet),
@@ -159,7 +163,7 @@ class HotTable(wiring.Component):
                 m.d.comb += sweeping.eq(1)
                 m.d.sync += index.eq(index + 1)
                 with m.If(index == config.bank_depth - 1):
-                    m.d.sync += [index.eq(0), pause.eq(RESULT_LATENCY + 2)]
+                    m.d.sync += [index.eq(0), pause.eq(RESULT_LATENCY + 3)]
                     m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.d.sync += pause.eq(pause - 1)
@@ -180,9 +184,8 @@ class HotTable(wiring.Component):
                     m.d.comb += scanner.start.eq(1)
                     m.d.sync += pending.eq(0)
                     m.next = "SCAN"
-            with m.State("SCAN"):
-                with m.If(scanner.done):
-                    m.next = "SERVE"
+            with m.State("SCAN"), m.If(scanner.done):
+                m.next = "SERVE"
 
         own_index = Signal(max(1, config.index_bits))
         own_operation = Signal(BankOp)
@@ -191,19 +194,27 @@ class HotTable(wiring.Component):
             own_index.eq(Mux(sweeping, index, scanned)),
             own_operation.eq(Mux(sweeping, operation, BankOp.READ)),
         ]
-        for bank, port in zip(banks, dispatch.bank, strict=True):
+        own = Signal(own_request(config))
+        m.d.comb += [
+            own.serving.eq(serving),
+            own.valid.eq(sweeping | scanner.read),
+            own.op.eq(own_operation),
+            own.index.eq(own_index),
+        ]
+        if config.lanes > 2:
+            # As far from the banks as through the port registers of LanePorts.
+            m.d.sync += dispatch.own.eq(own)
+        else:
+            m.d.comb += dispatch.own.eq(own)
+        for bank, port in zip(banks, () if config.lanes > 2 else dispatch.bank, strict=True):
             m.d.comb += [
                 bank.a.eq(port.a),
-                bank.a_valid.eq(Mux(serving, port.a_valid, sweeping | scanner.read)),
-                bank.a_lanes.eq(Mux(serving, port.a_lanes, 0)),
+                bank.a_valid.eq(port.a_valid),
+                bank.a_lanes.eq(port.a_lanes),
                 port.a_result.eq(bank.a_result),
                 port.a_result_lanes.eq(bank.a_result_lanes),
                 port.hold.eq(bank.hold),
             ]
-            with m.If(~serving):
-                m.d.comb += bank.a.op.eq(own_operation)
-                for number in range(hash_count(config)):
-                    m.d.comb += bank.a.hash[number].eq(own_index[: config.index_bits])
             if config.lanes > 1:
                 m.d.comb += [
                     bank.b_hash.eq(port.b_hash),
@@ -211,18 +222,27 @@ class HotTable(wiring.Component):
                     port.b_result.eq(bank.b_result),
                     port.b_result_lanes.eq(bank.b_result_lanes),
                 ]
-        self._read_entries(m, banks, scanner)
+        self._read_entries(m, dispatch, banks, scanner)
 
-    def _read_entries(self, m: Module, banks: list[HotBank], scanner: CommitScan) -> None:
+    def _read_entries(
+        self,
+        m: Module,
+        dispatch: LanePorts | Crossbar,
+        banks: list[HotBank],
+        scanner: CommitScan,
+    ) -> None:
         """The entries that the scan asked for, out of the bank that it asked."""
         config = self.config
         chosen: Value = scanner.read_set[: config.bank_bits]
-        for stage in range(READ_LATENCY):
+        for stage in range(READ_LATENCY + 1):
             delayed = Signal(max(1, config.bank_bits), name=f"scan_bank_{stage}")
             m.d.sync += delayed.eq(chosen)
             chosen = delayed
-        width = config.ways * len(Value.cast(banks[0].entries[0]))
+        width = len(scanner.entries.as_value())
         entries: Value = Const(0, width)
+        if config.lanes > 2:
+            m.d.comb += dispatch.scan_bank.eq(chosen)
+            entries = dispatch.entries.as_value()
         for number, bank in enumerate(banks):
             here = (chosen == number) if config.bank_bits else Const(1, 1)
             entries = entries | (Cat(bank.entries) & here.replicate(width))

@@ -1,6 +1,8 @@
 """What one update, load or sweep step does to the entries of a set: pure logic, no state.
 
-Source: spec section 5 and `tracker.md`, section "Update".
+Source: spec section 5 and `tracker.md`, section "Update". In three steps, for pipeline registers to
+fit in between: what each way would do (:class:`~hotline.rtl.hot_outlook.WayOutlook`), which one
+does it (:class:`UpdateDecision`), and the entries that are written (:class:`NewEntries`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,16 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 
-__all__ = ["BankOp", "UpdateDecision", "VictimChoice", "entry_layout", "one_hot_first"]
+__all__ = [
+    "BankOp",
+    "NewEntries",
+    "UpdateDecision",
+    "entry_layout",
+    "entry_valid",
+    "one_hot_first",
+    "state_bits",
+    "way_outlook",
+]
 
 
 class BankOp(enum.Enum, shape=3):
@@ -52,105 +63,30 @@ def one_hot_first(bits: Value) -> Value:
     return Cat(bit & ~bits[:n].any() if n else bit for n, bit in enumerate(bits))
 
 
-def _one_of(selectors: Value, values: list[Value]) -> Value:
-    """The value whose selector is set: AND-OR of a one-hot choice."""
-    chosen: Value = Const(0, len(values[0]))
-    for bit, value in zip(selectors, values, strict=True):
-        chosen = chosen | Mux(bit, value, 0)
-    return chosen
+def way_outlook(config: Config) -> data.StructLayout:
+    """What a way is to the key that comes; one bit a way but for `state`.
 
-
-class VictimChoice(wiring.Component):
-    """Which way a new key would take, from the states of its set.
-
-    Combinational.
-
-    Parameters
-    ----------
-    config : Config
-        Validated configuration.
-
-    Members
-    -------
-    state : In(ArrayLayout(state, ways))
-    start : In(2)
-        u[15:14], first way of the cyclic order in which ties break (`sample_aware` only).
-    victim : Out(ways)
-        One-hot. `sample_aware`: smallest cnt. `srrip`: first invalid, else first of the largest
-        RRPV.
-    free : Out(ways)
-        One-hot: the first invalid way, or nothing.
-    value : Out(counter_bits)
-        cnt or RRPV of the victim.
+    `best`: candidate victim: smallest cnt, or largest RRPV. `invalid`: holds no key. As victim it
+    would be `taken` at once, or only be `worn`, down by one. `raised`: cnt rises if it holds the
+    key. `state`: its next state, if it stays; `srrip` may still age it.
     """
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        super().__init__(
-            {
-                "state": In(data.ArrayLayout(state_bits(config), config.ways)),
-                "start": In(2),
-                "victim": Out(config.ways),
-                "free": Out(config.ways),
-                "value": Out(config.counter_bits),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        config = self.config
-        ways = range(config.ways)
-        states = [self.state[w] for w in ways]
-        invalid = Signal(config.ways)
-        m.d.comb += [
-            invalid.eq(Cat(~entry_valid(config, state) for state in states)),
-            self.free.eq(one_hot_first(invalid)),
-        ]
-        if config.sample_aware:
-            values = states
-            candidates = self._smallest(m, values)
-            m.d.comb += self.victim.eq(self._first_from(m, candidates))
-        else:
-            values = [state[1:] for state in states]
-            # With the smallest complement, the same tree finds the largest RRPV.
-            oldest = self._smallest(m, [~value for value in values])
-            m.d.comb += self.victim.eq(Mux(invalid.any(), self.free, one_hot_first(oldest)))
-        m.d.comb += self.value.eq(_one_of(self.victim, values))
-        return m
-
-    def _smallest(self, m: Module, values: list[Value]) -> Signal:
-        """All ways that have the smallest value. Pairwise compares: shallow, and few for 4 ways."""
-        result = Signal(len(values), name="smallest")
-        count = len(values)
-        above = {
-            (i, j): values[i] > values[j] for i in range(count) for j in range(count) if i != j
+    ways = config.ways
+    return data.StructLayout(
+        {
+            "best": ways,
+            "invalid": ways,
+            "taken": ways,
+            "worn": ways,
+            "raised": ways,
+            "state": data.ArrayLayout(state_bits(config), ways),
         }
-        for i in range(count):
-            beaten: Value = Const(0, 1)
-            for j in range(count):
-                if i != j:
-                    beaten = beaten | above[i, j]
-            m.d.comb += result[i].eq(~beaten)
-        return result
-
-    def _first_from(self, m: Module, candidates: Value) -> Value:
-        """The first candidate in cyclic order from way `start` mod ways."""
-        ways = self.config.ways
-        if ways == 1:
-            return candidates
-        choices = []
-        for first in range(min(ways, 4)):
-            order = [(first + n) % ways for n in range(ways)]
-            chosen = one_hot_first(Cat(candidates[w] for w in order))
-            choices.append(Cat(chosen[order.index(w)] for w in range(ways)))
-        return Array(choices)[self.start[: 1 if ways == 2 else 2]]
+    )
 
 
 class UpdateDecision(wiring.Component):
-    """New entries of a set from old ones: one update, load or sweep step.
+    """Which ways change: one update, load or sweep step.
 
-    Combinational; the compares with the key and the choice of the victim are inputs, so that a
-    pipeline register fits in between.
+    Combinational.
 
     Parameters
     ----------
@@ -162,38 +98,40 @@ class UpdateDecision(wiring.Component):
     op : In(BankOp)
     match : In(ways)
         One-hot or zero: the way that holds the key.
-    victim, free, value : In
-        See :class:`VictimChoice`.
-    old : In(ArrayLayout(entry, ways))
-    tag : In(ArrayLayout(tag, ways))
-        The key's tags.
-    hit, x_zero, y, u : In(1), In(1), In(2), In(16)
-        `tracker.md`; ignored by `srrip`.
-    write : Out(ways)
-        Which ways change.
-    new : Out(ArrayLayout(entry, ways))
+    hit : In(1)
+        Phase-1 outcome (`sample_aware` only).
+    start : In(2)
+        u[15:14], first way of the cyclic order in which ties break (`sample_aware` only).
+    outlook : In(way_outlook)
+    old : In(ArrayLayout(state, ways))
+        States as they were read.
+    insert : Out(ways)
+        One-hot or zero: the way that takes the key.
+    change : Out(ways)
+        Which other ways change.
+    state : Out(ArrayLayout(state, ways))
+        Their new states, to which `gap` is still to be added.
+    gap : Out(counter_bits)
+        How much all RRPVs age (`srrip` only).
     result : Out(ways)
         One-hot or zero: the way that held the key, or that took it (LOAD).
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        entries = data.ArrayLayout(entry_layout(config), config.ways)
+        states = data.ArrayLayout(state_bits(config), config.ways)
         super().__init__(
             {
                 "op": In(BankOp),
                 "match": In(config.ways),
-                "victim": In(config.ways),
-                "free": In(config.ways),
-                "value": In(config.counter_bits),
-                "old": In(entries),
-                "tag": In(data.ArrayLayout(config.tag_bits, config.ways)),
                 "hit": In(1),
-                "x_zero": In(1),
-                "y": In(2),
-                "u": In(16),
-                "write": Out(config.ways),
-                "new": Out(entries),
+                "start": In(2),
+                "outlook": In(way_outlook(config)),
+                "old": In(states),
+                "insert": Out(config.ways),
+                "change": Out(config.ways),
+                "state": Out(states),
+                "gap": Out(config.counter_bits),
                 "result": Out(config.ways),
             }
         )
@@ -201,109 +139,125 @@ class UpdateDecision(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        present = Signal()
-        insert = Signal(config.ways)
-        change = Signal(config.ways)
-        state = Signal(data.ArrayLayout(state_bits(config), config.ways))
-        fresh = 1 if config.sample_aware else (((1 << config.counter_bits) - 2) << 1) | 1
-        m.d.comb += present.eq(self.match.any())
-
+        absent = Signal()
+        free = Signal(config.ways)
+        m.d.comb += [
+            absent.eq(~self.match.any()),
+            free.eq(one_hot_first(self.outlook.invalid)),
+            self.state.eq(self.outlook.state),
+            self.result.eq(self.match),
+        ]
         with m.Switch(self.op):
             with m.Case(BankOp.UPDATE):
                 if config.sample_aware:
-                    self._sample_aware(m, present, insert, change, state)
+                    self._sample_aware(m, absent)
                 else:
-                    self._srrip(m, present, insert, change, state)
+                    self._srrip(m, absent, free)
             with m.Case(BankOp.LOAD):
-                m.d.comb += insert.eq(Mux(present, 0, self.free))
-            with m.Case(BankOp.CLEAR, BankOp.UNMARK):
-                m.d.comb += change.eq(~0)
-                for way in range(config.ways):
-                    m.d.comb += state[way].eq(self.old[way].state)
-            with m.Case(BankOp.AGE):
-                m.d.comb += change.eq(~0)
-                for way in range(config.ways):
-                    m.d.comb += state[way].eq(self._aged(self.old[way].state))
-        clear = Signal()
-        unmark = Signal()
-        m.d.comb += [
-            clear.eq(self.op == BankOp.CLEAR),
-            unmark.eq(clear | (self.op == BankOp.UNMARK)),
-            self.write.eq(insert | change),
-            self.result.eq(self.match | Mux(self.op == BankOp.LOAD, insert, 0)),
-        ]
-        for way in range(config.ways):
-            old, new = self.old[way], self.new[way]
-            m.d.comb += [
-                new.state.eq(Mux(clear, 0, Mux(insert[way], fresh, state[way]))),
-                new.changed.eq((old.changed | insert[way]) & ~unmark),
-                new.tag.eq(Mux(insert[way], self.tag[way], old.tag)),
-            ]
+                m.d.comb += [
+                    self.insert.eq(Mux(absent, free, 0)),
+                    self.result.eq(Mux(absent, free, self.match)),
+                ]
+            with m.Case(BankOp.CLEAR, BankOp.UNMARK, BankOp.AGE):
+                m.d.comb += self.change.eq(~0)
         return m
 
-    def _aged(self, state: Value) -> Value:
-        if self.config.sample_aware:
-            halved = state >> 1
-            return Mux(state == 1, 1, halved)
-        rrpv = state[1:]
-        return Cat(state[0], Mux(rrpv.all(), rrpv, (rrpv + 1)[: len(rrpv)]))
-
-    def _sample_aware(
-        self, m: Module, present: Value, insert: Signal, change: Signal, state: Signal
-    ) -> None:
-        config = self.config
-        top = (1 << config.counter_bits) - 1
-        # low_zero[n]: the low n bits of u are 0.
-        low_zero = Array(~self.u[:n].any() if n else Const(1, 1) for n in range(top))
-        exponent = Signal(3)
-        doubled = Signal(range(top + 7))
-        count = Signal(config.counter_bits)
-        step = Signal()
-        rise = Signal()
-        m.d.comb += [
-            doubled.eq(Mux(self.value == 1, 0, self.value) + (self.y << 1)),
-            exponent.eq(Mux(doubled > 6, 6, doubled)),
-            step.eq(~self.u[:6].any()),
-            count.eq(_one_of(self.match, [self.old[w].state for w in range(config.ways)])),
-        ]
-        with m.Switch(exponent):
-            for n in range(6):
-                with m.Case(n):
-                    m.d.comb += step.eq(~self.u[:n].any() if n else 1)
-        with m.Switch(count):
-            for n in range(1, top):
-                with m.Case(n):
-                    m.d.comb += rise.eq(self.x_zero & low_zero[n - 1])
+    def _sample_aware(self, m: Module, absent: Value) -> None:
+        outlook = self.outlook
+        victim = self._first_from(outlook.best)
+        # All candidates have the same cnt, so that any of them speaks for the victim.
+        taken, worn = (outlook.best & outlook.taken).any(), (outlook.best & outlook.worn).any()
         with m.If(self.hit):
-            m.d.comb += change.eq(Mux(rise, self.match, 0))
-        with m.Elif(~present):
-            with m.If(self.value == 0):
-                m.d.comb += insert.eq(self.victim)
-            with m.Elif(step):
-                with m.If(self.value == 1):
-                    m.d.comb += insert.eq(self.victim)
-                with m.Else():
-                    m.d.comb += change.eq(self.victim)
-        for way in range(config.ways):
-            old = self.old[way].state
-            m.d.comb += state[way].eq(Mux(self.hit, old + 1, old - 1))
-
-    def _srrip(
-        self, m: Module, present: Value, insert: Signal, change: Signal, state: Signal
-    ) -> None:
-        config = self.config
-        top = (1 << config.counter_bits) - 1
-        full = Signal()
-        m.d.comb += full.eq(~self.free.any())
-        with m.If(present):
-            m.d.comb += change.eq(self.match)
+            m.d.comb += self.change.eq(self.match & outlook.raised)
         with m.Else():
-            m.d.comb += insert.eq(self.victim)
+            m.d.comb += [
+                self.insert.eq(Mux(absent & taken, victim, 0)),
+                self.change.eq(Mux(absent & worn, victim, 0)),
+            ]
+
+    def _first_from(self, candidates: Value) -> Value:
+        """The first candidate in cyclic order from way `start` mod ways."""
+        ways = self.config.ways
+        if ways == 1:
+            return candidates
+        choices = []
+        for first in range(min(ways, 4)):
+            order = [(first + n) % ways for n in range(ways)]
+            chosen = one_hot_first(Cat(candidates[w] for w in order))
+            choices.append(Cat(chosen[order.index(w)] for w in range(ways)))
+        return Array(choices)[self.start[: 1 if ways == 2 else 2]]
+
+    def _srrip(self, m: Module, absent: Value, free: Value) -> None:
+        outlook = self.outlook
+        full = ~outlook.invalid.any()
+        victim = Signal(self.config.ways)
+        m.d.comb += victim.eq(Mux(full, one_hot_first(outlook.best), free))
+        with m.If(absent):
+            m.d.comb += self.insert.eq(victim)
             # Ageing until one way has the largest value adds the same to all of them.
+            largest: Value = Const(0, self.config.counter_bits)
+            for way in range(self.config.ways):
+                largest = largest | Mux(outlook.best[way], self.old[way][1:], 0)
+            m.d.comb += self.gap.eq(~largest)
             with m.If(full):
-                m.d.comb += change.eq(~self.victim)
+                m.d.comb += self.change.eq(~victim)
+        with m.Else():
+            m.d.comb += self.change.eq(self.match)
+            for way in range(self.config.ways):
+                m.d.comb += self.state[way].eq(1)
+
+
+class NewEntries(wiring.Component):
+    """The entries to write: old ones, changed, or the key's.
+
+    Combinational.
+
+    Parameters
+    ----------
+    config : Config
+        Validated configuration.
+
+    Members
+    -------
+    insert, state, gap : In
+        See :class:`UpdateDecision`.
+    unmark : In(1)
+        All marks go.
+    old : In(ArrayLayout(entry, ways))
+        Mark and tag are used.
+    tag : In(ArrayLayout(tag, ways))
+        The key's tags.
+    new : Out(ArrayLayout(entry, ways))
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        entries = data.ArrayLayout(entry_layout(config), config.ways)
+        super().__init__(
+            {
+                "insert": In(config.ways),
+                "state": In(data.ArrayLayout(state_bits(config), config.ways)),
+                "gap": In(config.counter_bits),
+                "unmark": In(1),
+                "old": In(entries),
+                "tag": In(data.ArrayLayout(config.tag_bits, config.ways)),
+                "new": Out(entries),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        fresh = 1 if config.sample_aware else (((1 << config.counter_bits) - 2) << 1) | 1
         for way in range(config.ways):
-            rrpv = self.old[way].state[1:]
-            aged = (rrpv + (top - self.value))[: config.counter_bits]
-            m.d.comb += state[way].eq(Cat(Const(1, 1), Mux(present, 0, aged)))
-        return None
+            old, new, insert = self.old[way], self.new[way], self.insert[way]
+            state: Value = self.state[way]
+            if not config.sample_aware:
+                aged = (state[1:] + self.gap)[: config.counter_bits]
+                state = Cat(state[0], aged)
+            m.d.comb += [
+                new.state.eq(Mux(insert, fresh, state)),
+                new.changed.eq((old.changed | insert) & ~self.unmark),
+                new.tag.eq(Mux(insert, self.tag[way], old.tag)),
+            ]
+        return m

@@ -7,7 +7,7 @@ ready.
 
 from __future__ import annotations
 
-from amaranth import unsigned
+from amaranth import Shape, unsigned
 from amaranth.lib import data, enum
 
 from hotline.gen.config import Config
@@ -17,6 +17,7 @@ __all__ = [
     "HotOp",
     "Status",
     "TableField",
+    "bus_address",
     "group_meta",
     "hot_request",
     "hot_response",
@@ -81,6 +82,15 @@ def table_write(config: Config) -> data.StructLayout:
     )
 
 
+def bus_address(config: Config) -> Shape:
+    """A byte address on its way to the bus.
+
+    One bit more than the bus has: sums of base and offset may run over the end of the address
+    space. What lies beyond is in no window, so it is refused, never wrapped round.
+    """
+    return unsigned(config.addr_width + 1)
+
+
 def windows(config: Config) -> data.ArrayLayout:
     """The four address windows, bounds inclusive; lo > hi means disabled (section 8)."""
     return data.ArrayLayout(
@@ -135,7 +145,7 @@ def hot_response(config: Config) -> data.StructLayout:
     """A group with its outcome, in request order.
 
     `hit` by lane: LOOKUP and UPDATE: the key was present (UPDATE: as the table stood just before
-    this update); LOAD: the key was taken (inserted now, not present before). `slot`: of a key
+    this update); LOAD: the key was taken (it was present, or has been inserted). `slot`: of a key
     that was hit (LOOKUP), else undefined. `z`: the permuted key. Lanes at or above count:
     hit = 0.
     """
@@ -153,7 +163,7 @@ def hot_response(config: Config) -> data.StructLayout:
 
 def read_request(config: Config) -> data.StructLayout:
     """One read burst: bus-aligned byte address, 1..max_burst_beats beats, no 4 KiB crossing."""
-    return data.StructLayout({"addr": config.addr_width, "beats": BURST_BITS})
+    return data.StructLayout({"addr": bus_address(config), "beats": BURST_BITS})
 
 
 def read_beat(config: Config) -> data.StructLayout:
@@ -172,7 +182,7 @@ def write_beat(config: Config) -> data.StructLayout:
         {
             "data": config.data_width,
             "strobe": config.data_words,
-            "addr": config.addr_width,
+            "addr": bus_address(config),
             "last": 1,
         }
     )

@@ -71,11 +71,14 @@ class KeyLister(wiring.Component):
                 lanes_here[n] & ~lanes_here[:n].any() if n else lanes_here[0] for n in range(width)
             )
             m.d.comb += chosen.eq(Mux(self.gather, lowest, lanes_here))
+            # As wide as the mask: the complement of something narrower would clear bits above it.
+            above = lanes - (part + 1) * width
+            taken = Cat(Const(0, part * width), chosen, Const(0, above))
             # The lowest part with keys left is the last to be assigned here.
             with m.If(lanes_here.any()):
                 m.d.comb += [
                     chunk.eq(chosen),
-                    rest.eq(mask & ~(chosen << part * width)),
+                    rest.eq(mask & ~taken),
                     *(keys[n].eq(group.key[part * width + n]) for n in range(width)),
                 ]
 

@@ -9,10 +9,12 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.group_cutter import GroupCutter, cut
+from hotline.rtl.hot_group import StreamRegister
 from hotline.rtl.index_gearbox import WORD_BITS, IndexGearbox
 from hotline.rtl.interfaces import (
     Status,
     TableField,
+    bus_address,
     key_group,
     read_beat,
     read_request,
@@ -35,7 +37,7 @@ class KeyStream(wiring.Component):
 
     One group a cycle: with one-hot samples of at least `lanes` tables, `lanes` keys a group, so one
     bus beat a cycle where lanes = data_words. A bag begins a new group. KEY_LIST gives one
-    key every two cycles. The latency from beat to group is at most seven cycles. `groups`
+    key every two cycles. The latency from beat to group is at most eight cycles. `groups`
     stalls the stream, never the bus: what was requested is buffered by the read engine.
 
     The first error of spec section 7 in stream order ends the command with an error group; in a
@@ -51,10 +53,12 @@ class KeyStream(wiring.Component):
     Members
     -------
     start : In(1)
-        Begins a command. The next seven members are stable from here to the last group.
+        Begins a command. The next eight members are stable from here to the last group.
     mode : In(KeyMode)
     one_hot : In(1)
         No lengths; `num_keys` = `count` * `num_tables` has been checked.
+    aligned : In(1)
+        No group has keys of two samples: costs the line rate, and spares the learner work.
     count : In(32)
         Samples, or keys for KEY_LIST. 0 gives one empty group and no reads.
     num_tables : In(range(max_tables + 1))
@@ -66,7 +70,7 @@ class KeyStream(wiring.Component):
     index_request, length_request : Out(stream of read_request)
     index_data, length_data : In(stream of read_beat)
     index_fault_code, length_fault_code : In(Status)
-    index_fault_addr, length_fault_addr : In(addr_width)
+    index_fault_addr, length_fault_addr : In(bus_address)
         What the read engine reports of its port, stable from the first beat with `fault` on.
     table_valid : In(1)
     table_write : In(table_write)
@@ -86,6 +90,7 @@ class KeyStream(wiring.Component):
                 "start": In(1),
                 "mode": In(KeyMode),
                 "one_hot": In(1),
+                "aligned": In(1),
                 "count": In(32),
                 "num_tables": In(range(config.max_tables + 1)),
                 "num_keys": In(31),
@@ -94,11 +99,11 @@ class KeyStream(wiring.Component):
                 "index_request": Out(stream.Signature(read_request(config))),
                 "index_data": In(stream.Signature(read_beat(config))),
                 "index_fault_code": In(Status),
-                "index_fault_addr": In(address),
+                "index_fault_addr": In(bus_address(config)),
                 "length_request": Out(stream.Signature(read_request(config))),
                 "length_data": In(stream.Signature(read_beat(config))),
                 "length_fault_code": In(Status),
-                "length_fault_addr": In(address),
+                "length_fault_addr": In(bus_address(config)),
                 "table_valid": In(1),
                 "table_write": In(table_write(config)),
                 "groups": Out(stream.Signature(key_group(config))),
@@ -121,8 +126,10 @@ class KeyStream(wiring.Component):
         m.submodules.gearbox = gearbox = IndexGearbox(config)
 
         stopped = Signal()
+        begin, some = Signal(), Signal()
+        m.d.sync += [begin.eq(self.start), some.eq(self.count != 0)]
         m.d.comb += [
-            index_reader.start.eq(self.start & (self.count != 0)),
+            index_reader.start.eq(begin & some),
             index_reader.addr.eq(self.indices),
             index_reader.bytes.eq(words << 2),
             length_reader.addr.eq(self.lengths),
@@ -140,15 +147,19 @@ class KeyStream(wiring.Component):
             m.d.comb += [
                 part.mode.eq(self.mode),
                 part.one_hot.eq(self.one_hot),
+                part.aligned.eq(self.aligned),
                 part.num_tables.eq(self.num_tables),
             ]
         for part in (checker, cutter, gearbox):
             m.d.comb += part.start.eq(self.start)
         wiring.connect(m, checker.tokens, cutter.tokens)
-        wiring.connect(m, cutter.cuts, gearbox.cuts)
+        # Without this register the stall of a group would reach back to the lengths.
+        m.submodules.cuts = cuts = StreamRegister(cut(config))
+        wiring.connect(m, cutter.cuts, cuts.input)
+        wiring.connect(m, cuts.output, gearbox.cuts)
         wiring.connect(m, index_reader.request, wiring.flipped(self.index_request))
         wiring.connect(m, length_reader.request, wiring.flipped(self.length_request))
-        self._size_lengths(m, length_reader, self.start & bags & (self.count != 0))
+        self._size_lengths(m, length_reader, begin & some & bags)
 
         move = Signal()
         m.d.comb += [
@@ -319,7 +330,8 @@ class KeyStream(wiring.Component):
                 m.d.sync += [
                     out.meta.count.eq(Mux(wrong, 0, Mux(part, meta.split, meta.count))),
                     out.meta.split.eq(Mux(wrong, 0, meta.split)),
-                    out.meta.end_a.eq(meta.end_a & ~wrong),
+                    # A wrong total belongs to the last sample, so that one does not end.
+                    out.meta.end_a.eq(meta.end_a & ~meta.short & ~wrong),
                     out.meta.end_b.eq(meta.end_b & ~wrong & ~part),
                     out.meta.last.eq((meta.last & ~part) | wrong),
                     out.meta.error.eq(wrong),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
-from hotline.rtl.hot_bank import RESULT_LATENCY
+from hotline.rtl.crossbar_bank import own_request
+from hotline.rtl.feistel import hash_count
+from hotline.rtl.hot_bank import RESULT_LATENCY, bank_request
 from hotline.rtl.hot_group import (
+    StreamPair,
     answer,
     bank_of,
     bank_port,
@@ -21,13 +25,18 @@ from hotline.rtl.interfaces import HotOp, hot_response
 
 __all__ = ["LanePorts"]
 
+#: Groups between dispatch and response; covers the latency of the banks twice.
+_GROUPS = 16
+#: Groups that may be dispatched after the level of the queue was looked at.
+_LATE = 4
+
 
 class LanePorts(wiring.Component):
-    """Dispatch of groups to the banks for `lanes` <= 2, in one rigid pipeline.
+    """Dispatch of groups to the banks for `lanes` <= 2.
 
     A look-up group a cycle. An update group takes a cycle, one more if both keys are of the
-    same bank, and what the interlock of the banks adds. Back-pressure stops the pipeline and,
-    through `enable`, the banks. Reset empties it.
+    same bank, and what the interlock of the banks adds. A group is dispatched only if there is
+    room for its answer, so that back-pressure never reaches the banks. Reset empties it.
 
     Parameters
     ----------
@@ -38,9 +47,11 @@ class LanePorts(wiring.Component):
     -------
     request : In(stream of hashed_group)
     response : Out(stream of hot_response)
+    own : In(own_request)
+        Sweeps and scans: what port A of all banks does, a cycle later, while `serving` is low.
     bank : Out(bank_port).array(banks)
     enable : Out(1)
-        The banks must hold all state while this is low.
+        Constant 1.
     stall : Out(1)
         A lane waits for a bank in this cycle.
     """
@@ -51,6 +62,7 @@ class LanePorts(wiring.Component):
             {
                 "request": In(stream.Signature(hashed_group(config))),
                 "response": Out(stream.Signature(hot_response(config))),
+                "own": In(own_request(config)),
                 "bank": Out(bank_port(config)).array(config.banks),
                 "enable": Out(1),
                 "stall": Out(1),
@@ -60,103 +72,167 @@ class LanePorts(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        lanes = range(config.lanes)
-        group = self.request.payload
-        hold = Signal()
-        move = Signal()
+        hold, ready, update = Signal(), Signal(), Signal()
+        contexts = SyncFIFOBuffered(width=group_context(config).size, depth=_GROUPS)
+        m.submodules.contexts = contexts
         m.d.comb += [
+            self.enable.eq(1),
             hold.eq(Cat(bank.hold for bank in self.bank).any()),
-            self.enable.eq(~self.response.valid | self.response.ready),
-            move.eq(self.enable & ~hold),
         ]
 
+        front = self._placed(m)
+        group = front.payload.group
         # Look-ups wait until the last update before them has been written.
-        update = Signal()
-        recent = Signal(RESULT_LATENCY)
-        ready = Signal()
+        settling = Signal(RESULT_LATENCY)
+        room = Signal()
+        going = Signal()
+        #: Both keys go to port A of the same bank: lane 1 in a second cycle.
+        second = Signal()
+        half = Signal()
         m.d.comb += [
             update.eq(group.op != HotOp.LOOKUP),
-            ready.eq(move & self.request.valid & (update | ~recent.any())),
+            going.eq(front.valid & room & ~hold & (update | ~settling[0])),
+            half.eq(front.payload.clash & ~second),
+            ready.eq(going & ~half),
+            front.ready.eq(ready),
+            self.stall.eq(front.valid & room & (group.meta.count != 0) & ~ready),
         ]
-        banks = [bank_of(config, group.z[lane]) for lane in lanes]
-        issued = Signal(config.lanes)
-        wanted = Signal(config.lanes)
-        granted = Signal(config.lanes)
-        m.d.comb += [
-            wanted.eq(Cat((group.meta.count > lane) & ~issued[lane] for lane in lanes)),
-            granted[0].eq(wanted[0]),
-            self.request.ready.eq(ready & (granted == wanted)),
-            self.stall.eq(self.request.valid & self.enable & (wanted != 0) & ~self.request.ready),
-        ]
-        if config.lanes == 2:
-            clash = update & wanted[0] & (banks[0] == banks[1])
-            m.d.comb += granted[1].eq(wanted[1] & ~clash)
-        with m.If(ready):
-            m.d.sync += issued.eq(Mux(granted == wanted, 0, issued | granted))
-        with m.If(move):
-            wrote = ready & update & wanted.any()
-            m.d.sync += recent.eq(Cat(wrote, recent[:-1]))
+        m.d.sync += room.eq(contexts.level < _GROUPS - _LATE)
+        with m.If(going):
+            m.d.sync += second.eq(half)
+        with m.If(~hold):
+            wrote = going & update & (group.meta.count != 0)
+            m.d.sync += settling.eq(Mux(wrote, ~0, settling >> 1))
 
+        b_hash = None
+        if config.lanes > 1:
+            b_hash = Signal.like(group.hash[1], reset_less=True)
+            m.d.sync += b_hash.eq(group.hash[1])
         for number, bank in enumerate(self.bank):
-            here = [granted[lane] & (banks[lane] == number) for lane in lanes]
-            self._drive_bank(m, bank, here, ready, update)
+            place = [front.payload.place[lane][number] for lane in range(config.lanes)]
+            self._drive_a(m, number, group, place, going, second, half, hold)
+            if b_hash is not None:
+                looks = going & ~update & place[1]
+                b_lanes = Signal(config.lanes, name=f"b_lanes_{number}")
+                m.d.sync += b_lanes.eq(Cat(Const(0, 1), looks))
+                m.d.comb += [bank.b_hash.eq(b_hash), bank.b_lanes.eq(b_lanes)]
 
-        # The group follows its last key through the bank's stages.
-        context = group_context(config)
-        stage = Signal(context, name="context_0", reset_less=True)
-        valid = Signal(name="valid_0")
-        with m.If(move):
-            m.d.sync += [valid.eq(self.request.valid & self.request.ready)]
-            m.d.sync += keep_context(config, stage, group)
-        for number in range(1, RESULT_LATENCY):
-            next_stage = Signal(context, name=f"context_{number}", reset_less=True)
-            next_valid = Signal(name=f"valid_{number}")
-            with m.If(self.enable):
-                m.d.sync += next_stage.eq(stage)
-                m.d.sync += next_valid.eq(valid & ~hold if number == 1 else valid)
-            stage, valid = next_stage, next_valid
+        # By way of a register, since `ready` comes late in the cycle.
+        context = Signal(group_context(config), reset_less=True)
+        dispatched = Signal()
+        m.d.sync += [dispatched.eq(ready), *keep_context(config, context, group)]
+        m.d.comb += [contexts.w_data.eq(context), contexts.w_en.eq(dispatched)]
+        # A mark follows the last key of a group through the port registers and the banks.
+        marks = Signal(RESULT_LATENCY + 1)
+        with m.If(~hold):
+            m.d.sync += marks[:2].eq(Cat(ready, marks[0]))
+        m.d.sync += marks[2:].eq(Cat(marks[1] & ~hold, marks[2:]))
+        self._respond(m, contexts, marks[-1])
+        return m
 
+    def _placed(self, m: Module) -> stream.Interface:
+        """The requests out of a register, with what can be known of their banks beforehand."""
+        config = self.config
+        shape = data.StructLayout(
+            {
+                "group": hashed_group(config),
+                "place": data.ArrayLayout(config.banks, config.lanes),
+                "clash": 1,
+            }
+        )
+        m.submodules.placed = placed = StreamPair(shape)
+        group, target = self.request.payload, placed.input.payload
+        banks = [bank_of(config, group.z[lane]) for lane in range(config.lanes)]
+        m.d.comb += [
+            target.group.eq(group),
+            placed.input.valid.eq(self.request.valid),
+            self.request.ready.eq(placed.input.ready),
+        ]
+        for lane, bank in enumerate(banks):
+            m.d.comb += target.place[lane].eq(
+                Cat((group.meta.count > lane) & (bank == n) for n in range(config.banks))
+            )
+        if config.lanes > 1:
+            both = (group.op != HotOp.LOOKUP) & (group.meta.count > 1)
+            m.d.comb += target.clash.eq(both & (banks[0] == banks[1]))
+        return placed.output
+
+    def _drive_a(
+        self,
+        m: Module,
+        number: int,
+        group: data.View,
+        place: list[Value],
+        going: Value,
+        second: Value,
+        half: Value,
+        hold: Value,
+    ) -> None:
+        """Port A of a bank, from a register that waits with all banks."""
+        config, bank, own = self.config, self.bank[number], self.own
+        request = Signal(bank_request(config), name=f"a_{number}", reset_less=True)
+        lanes = Signal(config.lanes, name=f"a_lanes_{number}")
+        valid = Signal(name=f"a_valid_{number}")
+        chosen: Value = request_of(config, group, 0)
+        here = place[0]
+        wanted = [here]
+        if config.lanes > 1:
+            update = group.op != HotOp.LOOKUP
+            here = place[0] & ~second
+            chosen = Mux(update & ~here, request_of(config, group, 1), chosen)
+            wanted = [here, update & place[1] & ~half]
+        with m.If(~hold):
+            m.d.sync += [
+                request.eq(chosen),
+                lanes.eq(Mux(going, Cat(wanted), 0)),
+                valid.eq(going & Cat(wanted).any()),
+            ]
+            with m.If(~own.serving):
+                m.d.sync += [request.op.eq(own.op), lanes.eq(0), valid.eq(own.valid)]
+                for n in range(hash_count(config)):
+                    m.d.sync += request.hash[n].eq(own.index[: config.index_bits])
+        m.d.comb += [
+            bank.a.eq(request),
+            bank.a_valid.eq(valid & ~hold),
+            bank.a_lanes.eq(lanes),
+        ]
+
+    def _respond(self, m: Module, contexts: SyncFIFOBuffered, complete: Value) -> None:
+        """Collect the outcomes of a group, and pair them up with its context again."""
+        config = self.config
+        outcomes = SyncFIFOBuffered(width=config.lanes * config.ways, depth=_GROUPS)
+        m.submodules.outcomes = outcomes
         # A key that was issued before the last one of its group has its result kept.
         results = []
-        for lane in lanes:
+        for lane in range(config.lanes):
             came = Signal(name=f"came_{lane}")
-            now = Signal(config.ways, name=f"now_{lane}")
-            kept = Signal(config.ways, name=f"kept_{lane}", reset_less=True)
-            m.d.comb += self._collect(lane, came, now)
+            now = Signal(config.ways, name=f"now_{lane}", reset_less=True)
+            m.d.sync += self._collect(lane, came, now)
             if config.lanes > 1:
-                with m.If(self.enable & came):
+                kept = Signal(config.ways, name=f"kept_{lane}", reset_less=True)
+                with m.If(came):
                     m.d.sync += kept.eq(now)
                 results.append(Mux(came, now, kept))
             else:
                 results.append(now)
-        response = Signal(hot_response(config), reset_less=True)
-        responding = Signal()
-        with m.If(self.enable):
-            m.d.sync += responding.eq(valid)
-            m.d.sync += answer(config, response, stage, results)
-        m.d.comb += [self.response.valid.eq(responding), self.response.payload.eq(response)]
-        return m
+        collected = Signal()
+        m.d.sync += collected.eq(complete)
+        m.d.comb += [outcomes.w_data.eq(Cat(results)), outcomes.w_en.eq(collected)]
 
-    def _drive_bank(
-        self, m: Module, bank: wiring.PureInterface, here: list[Value], ready: Value, update: Value
-    ) -> None:
-        config = self.config
-        group = self.request.payload
-        first = request_of(config, group, 0)
-        if config.lanes == 1:
-            m.d.comb += [
-                bank.a.eq(first),
-                bank.a_valid.eq(ready & here[0]),
-                bank.a_lanes.eq(here[0]),
-            ]
-            return
-        second = update & ~here[0]
+        # The context of a group is in its queue long before the outcome is.
+        front = Signal(group_context(config))
+        taken = self.response.valid & self.response.ready
         m.d.comb += [
-            bank.a.eq(Mux(second, request_of(config, group, 1), first)),
-            bank.a_valid.eq(ready & (here[0] | (update & here[1]))),
-            bank.a_lanes.eq(Cat(here[0], second & here[1])),
-            bank.b_hash.eq(group.hash[1]),
-            bank.b_lanes.eq(Cat(Const(0, 1), ready & ~update & here[1])),
+            front.eq(contexts.r_data),
+            self.response.valid.eq(outcomes.r_rdy & contexts.r_rdy),
+            contexts.r_en.eq(taken),
+            outcomes.r_en.eq(taken),
+            *answer(
+                config,
+                self.response.payload,
+                front,
+                [outcomes.r_data.word_select(lane, config.ways) for lane in range(config.lanes)],
+            ),
         ]
 
     def _collect(self, lane: int, came: Signal, now: Signal) -> list:

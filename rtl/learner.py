@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -29,9 +29,10 @@ class Learner(wiring.Component):
     `learn_group` samples are collected; `sample_aware` looks their keys up on the way (phase 1).
     When the group is complete and free of errors, and all answers are in, it is applied as UPDATE
     requests with one sample a request (phase 2), and only when all those are answered does the
-    next group begin. With one-hot samples each phase takes ceil(keys / lanes) cycles a sample,
-    plus half a cycle where a group of the key stream spans two samples, plus the latency of
-    the hot table once. LOAD passes keys through. The hot table's `ready` stalls everything,
+    next group begin. UPDATE requests that cannot change anything are not sent: `sample_aware`, all
+    keys hit in phase 1, and x != 0. With one-hot samples and aligned groups each phase takes
+    ceil(keys / lanes) cycles a sample (else packing takes another half), plus the latency of the
+    hot table once. LOAD passes keys through. The hot table's `ready` stalls everything,
     `hot_response` never stalls.
 
     An error group drops the samples that are not applied. `done` rises when everything that was
@@ -97,8 +98,10 @@ class Learner(wiring.Component):
         meta = group.meta
 
         free, send = Signal(), Signal()  # of the request register
+        full = Signal()
+        void = Signal()  # what it holds changes nothing
         settled = Signal()  # every request is answered and counted
-        answer = self._count(m, learn, send, settled)
+        answer = self._count(m, learn, full, settled)
 
         # -- the buffer of the group --------------------------------------------------------
         filled = Signal(range(self.depth + 1))
@@ -114,12 +117,13 @@ class Learner(wiring.Component):
         request = self.hot_request
         lookup = (~learn | aware) & ((meta.count != 0) | (learn & meta.end_a))
         m.d.comb += [
-            free.eq(~request.valid | request.ready),
+            request.valid.eq(full & ~void),
+            free.eq(~full | void | request.ready),
             packer.output.ready.eq(take),
             store.eq(take & packer.output.valid & learn & (meta.count != 0)),
         ]
         with m.If(free):
-            m.d.sync += request.valid.eq(send)
+            m.d.sync += [full.eq(send), void.eq(0)]
         with m.If(store):
             m.d.sync += filled.eq(filled + 1)
 
@@ -202,12 +206,15 @@ class Learner(wiring.Component):
                     request.payload.learn.eq(context),
                 ]
                 if aware:
-                    m.d.sync += request.payload.learn.hit.eq(self._mask)
+                    m.d.sync += [
+                        request.payload.learn.hit.eq(self._mask),
+                        void.eq(self._all_hit & ~context.x_zero),
+                    ]
         return m
 
     # ---- answers --------------------------------------------------------------------------
 
-    def _count(self, m: Module, learn: Value, send: Signal, settled: Signal) -> dict[str, Signal]:
+    def _count(self, m: Module, learn: Value, full: Signal, settled: Signal) -> dict[str, Signal]:
         """Counts answers in a pipeline: hits by lane, then their number, then the totals."""
         config = self.config
         response = self.hot_response
@@ -224,9 +231,10 @@ class Learner(wiring.Component):
         }
         sum_counts = Signal()
         total = sum((hit[i] for i in range(1, config.lanes)), hit[0])
-        m.d.comb += [response.ready.eq(1), settled.eq((pending == 0) & ~self.hot_request.valid)]
+        transfer = self.hot_request.valid & self.hot_request.ready
+        m.d.comb += [response.ready.eq(1), settled.eq((pending == 0) & ~full)]
         m.d.sync += [
-            pending.eq(pending + send - summed["valid"]),
+            pending.eq(pending + transfer - summed["valid"]),
             valid.eq(response.valid),
             hit.eq(response.payload.hit),
             number.eq(response.payload.meta.count),
@@ -279,11 +287,14 @@ class Learner(wiring.Component):
         ]
         if config.sample_aware:
             m.submodules.hits = hits = Memory(
-                shape=config.lanes, depth=depth, init=[], attrs={"no_rw_check": 1}
+                shape=data.StructLayout({"hit": config.lanes, "all": 1}),
+                depth=depth,
+                init=[],
+                attrs={"no_rw_check": 1},
             )
             self._hit_write, hit_read = hits.write_port(), hits.read_port()
             m.d.comb += [hit_read.addr.eq(read.addr), hit_read.en.eq(fetch)]
-            self._mask = hit_read.data
+            self._mask, self._all_hit = hit_read.data.hit, hit_read.data.all
         return read.data
 
     # ---- samples --------------------------------------------------------------------------
@@ -310,7 +321,13 @@ class Learner(wiring.Component):
         answered = Signal(range(self.depth + 1))
         m.d.comb += [
             self._hit_write.addr.eq(answered[: len(self._hit_write.addr)]),
-            self._hit_write.data.eq(response.payload.hit),
+            self._hit_write.data.hit.eq(response.payload.hit),
+            self._hit_write.data.all.eq(
+                Cat(
+                    response.payload.hit[i] | (response.payload.meta.count <= i)
+                    for i in range(config.lanes)
+                ).all()
+            ),
             self._hit_write.en.eq(lookup & (response.payload.meta.count != 0)),
         ]
         with m.If(self._hit_write.en):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -61,9 +61,11 @@ class LengthChecker(wiring.Component):
     Members
     -------
     start : In(1)
-        Begins a command; the next five members are stable from here on.
+        Begins a command; the next six members are stable from here on.
     mode : In(KeyMode)
     one_hot : In(1)
+    aligned : In(1)
+        No token has `pair`.
     count : In(32)
         Samples or keys; 0 yields one empty token with `last`.
     num_tables : In(range(max_tables + 1))
@@ -82,6 +84,7 @@ class LengthChecker(wiring.Component):
                 "start": In(1),
                 "mode": In(KeyMode),
                 "one_hot": In(1),
+                "aligned": In(1),
                 "count": In(COUNT_BITS),
                 "num_tables": In(range(config.max_tables + 1)),
                 "num_keys": In(31),
@@ -100,25 +103,23 @@ class LengthChecker(wiring.Component):
         sample_bits = LENGTH_BITS + len(range(config.max_tables + 1))
 
         # -- source of lengths --------------------------------------------------------------
+        # What decides on the end is registered, since it enables all the counters.
         run = Signal()
         left = Signal(COUNT_BITS)
-        bag = Signal(max(2, len(range(config.max_tables + 1))))
-        pair = Signal()
+        left_one, final = Signal(), Signal()  # left == 1; the samples of this token are the last
+        bag = Signal(max(2, len(range(config.max_tables + 1))))  # bags to go in the sample
+        end = Signal()
+        pairs, pair = Signal(), Signal()
         per_beat = config.data_width // LENGTH_BITS
         place = Signal(range(per_beat))
-        accept, stop, ready_a = Signal(), Signal(), Signal()
-        end, last = Signal(), Signal()
+        accept, stop, ready_a, last = Signal(), Signal(), Signal(), Signal()
         length = Signal(LENGTH_BITS)
         word = self.data.payload.data.word_select(place, LENGTH_BITS)
-        if whole:
-            m.d.comb += pair.eq(
-                self.one_hot & ~key_list & (self.num_tables <= config.lanes // 2) & (left != 1)
-            )
-        only = self.one_hot & ~key_list if whole else 0
+        only = self.one_hot & ~key_list if whole else Const(0)
         limit = Mux(key_list, 2, self.num_tables)
         m.d.comb += [
-            end.eq(only | (bag + 1 == limit)),
-            last.eq(end & (left == Mux(pair, 2, 1))),
+            pair.eq(pairs & ~left_one),
+            last.eq(end & final),
             accept.eq(run & ready_a & (~bags | self.data.valid)),
             self.data.ready.eq(
                 run & ready_a & bags & ((place == per_beat - 1) | last | self.data.payload.fault)
@@ -144,11 +145,16 @@ class LengthChecker(wiring.Component):
                 token_a.fault.eq(bags & self.data.payload.fault),
                 total.eq(total + length),
                 sample.eq(Mux(token_a.end, 0, sample) + length),
-                bag.eq(Mux(end, 0, bag + 1)),
+                bag.eq(Mux(end, limit, bag - 1)),
+                end.eq(only | Mux(end, limit == 1, bag == 2)),
                 place.eq(place + 1),
             ]
             with m.If(end):
-                m.d.sync += left.eq(left - Mux(pair, 2, 1))
+                m.d.sync += [
+                    left.eq(left - Mux(pair, 2, 1)),
+                    left_one.eq(left == Mux(pair, 3, 2)),
+                    final.eq(Mux(pair, (left == 3) | (left == 4), left == 2)),
+                ]
             with m.If(last | (bags & self.data.payload.fault)):
                 m.d.sync += run.eq(0)
 
@@ -170,12 +176,19 @@ class LengthChecker(wiring.Component):
                 self.tokens.payload.short.eq(short),
             ]
         with m.If(stop):
-            m.d.sync += [run.eq(0), valid_a.eq(0), self.info.eq(Mux(long, sample, total))]
+            m.d.sync += [run.eq(0), valid_a.eq(0)]
+        with m.If(valid_a & ready_b):
+            m.d.sync += self.info.eq(Mux(long, sample, total))  # stays when it stops
+        two = only & ~self.aligned & (self.num_tables <= config.lanes // 2)
         with m.If(self.start):
             m.d.sync += [
                 run.eq(self.count != 0),
                 left.eq(self.count),
-                bag.eq(0),
+                left_one.eq(self.count == 1),
+                final.eq((self.count == 1) | (two & (self.count == 2))),
+                pairs.eq(two),
+                bag.eq(limit),
+                end.eq(only | (limit == 1)),
                 place.eq(0),
                 total.eq(0),
                 sample.eq(0),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import aligned_beats, beat_bits, room_in_burst
-from hotline.rtl.interfaces import BURST_BITS, read_request
+from hotline.rtl.interfaces import BURST_BITS, bus_address, read_request
 
 __all__ = ["LENGTH_BITS", "LinearReader"]
 
@@ -46,7 +46,7 @@ class LinearReader(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "addr": In(config.addr_width),
+                "addr": In(bus_address(config)),
                 "bytes": In(LENGTH_BITS),
                 "request": Out(stream.Signature(read_request(config))),
                 "done": Out(1, init=1),
@@ -58,10 +58,9 @@ class LinearReader(wiring.Component):
         config = self._config
         low, limit = beat_bits(config), aligned_beats(config)
         offset_bits = log2(limit)
-        place = Signal(config.addr_width - low)
-        # No region is larger than the address space. What is left: whole beats, and maybe a part
-        # of one, kept apart to save an adder over the whole length.
-        left = Signal(min(LENGTH_BITS, config.addr_width + 1) - low)
+        place = Signal(bus_address(config).width - low)
+        # Whole beats, and maybe a part of one, kept apart to save an adder over the whole length.
+        left = Signal(LENGTH_BITS - low)
         part = Signal()
         room, beats = Signal(BURST_BITS), Signal(BURST_BITS)
         final, move, running = Signal(), Signal(), Signal()

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import aligned_beats, beat_bits
-from hotline.rtl.interfaces import list_beat, write_beat
+from hotline.rtl.interfaces import bus_address, list_beat, write_beat
 
 __all__ = ["ListWriter"]
 
@@ -41,7 +41,7 @@ class ListWriter(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "base": In(config.addr_width),
+                "base": In(bus_address(config)),
                 "input": In(stream.Signature(list_beat(config))),
                 "output": Out(stream.Signature(write_beat(config))),
             }
@@ -51,7 +51,7 @@ class ListWriter(wiring.Component):
         m = Module()
         config = self._config
         low, offset_bits = beat_bits(config), log2(aligned_beats(config))
-        upper_bits = config.addr_width - low
+        upper_bits = bus_address(config).width - low
         # Beats, as an address: of the burst's first beat, and of the beat held back.
         first, place = Signal(upper_bits), Signal(upper_bits)
         held, held_last = Signal(), Signal()

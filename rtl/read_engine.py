@@ -13,6 +13,7 @@ from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import (
     BURST_BITS,
     Status,
+    bus_address,
     read_beat,
     read_request,
     windows,
@@ -96,7 +97,7 @@ class ReadEngine(wiring.Component):
                 "request": In(stream.Signature(read_request(config))).array(count),
                 "data": Out(stream.Signature(read_beat(config))).array(count),
                 "fault_code": Out(Status).array(count),
-                "fault_addr": Out(config.addr_width).array(count),
+                "fault_addr": Out(bus_address(config)).array(count),
                 "windows": In(windows(config)),
                 "halt": In(1),
                 "idle": Out(1),
@@ -121,7 +122,7 @@ class ReadEngine(wiring.Component):
                 self.fault_addr[i].eq(port.fault_addr),
             ]
         slot = data.StructLayout({"port": count, "start": self._pointer_bits - 1})
-        burst = data.StructLayout({"port": count, "beats": BURST_BITS, "addr": config.addr_width})
+        burst = data.StructLayout({"port": count, "beats": BURST_BITS, "addr": bus_address(config)})
         done = data.StructLayout({"phase": 1, "fault": 1})
         m.submodules.starts = self._starts = Memory(shape=slot, depth=self._slots, init=[])
         m.submodules.bursts = self._bursts = Memory(shape=burst, depth=self._slots, init=[])
@@ -161,7 +162,7 @@ class ReadEngine(wiring.Component):
                 "valid": 1,
                 "port": count,
                 "start": self._pointer_bits,
-                "addr": config.addr_width,
+                "addr": bus_address(config),
                 "length": 8,
             }
         )

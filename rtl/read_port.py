@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import burst_limit
-from hotline.rtl.interfaces import BURST_BITS, Status, read_beat
+from hotline.rtl.interfaces import BURST_BITS, Status, bus_address, read_beat
 
 __all__ = ["ReadPort"]
 
@@ -71,15 +71,15 @@ class ReadPort(wiring.Component):
                 "fill_last": In(1),
                 "retire": In(1),
                 "retire_beats": In(BURST_BITS),
-                "retire_addr": In(config.addr_width),
+                "retire_addr": In(bus_address(config)),
                 "retire_fault": In(1),
                 "refuse": In(1),
                 "refuse_start": In(pointer),
-                "refuse_addr": In(config.addr_width),
+                "refuse_addr": In(bus_address(config)),
                 "blocked": Out(1),
                 "data": Out(stream.Signature(read_beat(config))),
                 "fault_code": Out(Status),
-                "fault_addr": Out(config.addr_width),
+                "fault_addr": Out(bus_address(config)),
             }
         )
 

@@ -7,7 +7,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, ceil_log2
-from hotline.rtl.interfaces import TableField, row_entry, table_write
+from hotline.rtl.interfaces import TableField, bus_address, row_entry, table_write
 from hotline.rtl.small_fifo import SmallFIFO
 
 __all__ = ["RowAddress", "make_row_address", "row_address_members", "row_home", "row_words_bits"]
@@ -35,7 +35,7 @@ def row_home(config: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "home": config.addr_width - 2,
+            "home": bus_address(config).width - 2,
             "words": row_words_bits(config),
             "move": 1,
             "count": 1,
@@ -228,11 +228,14 @@ class RowAddress(wiring.Component):
 
         # ---- stage 4: product and base --------------------------------------------------------
         product_4, base_4 = Signal(home_bits), Signal(home_bits)
+        product, far_4 = Signal(config.row_bits + len(words_2) + 1), Signal()
         words_4 = Signal.like(words_3)
         valid_4, live_4, last_4, bad_4 = Signal(), Signal(), Signal(), Signal()
         base = [ports[name].data for name in ("base_lo", "base_hi") if name in ports]
+        m.d.comb += product.eq(product_low_3 + (product_high_3 << _LOW_BITS))
         m.d.sync += [
-            product_4.eq(product_low_3 + (product_high_3 << _LOW_BITS)),
+            product_4.eq(product),
+            far_4.eq(product[home_bits:].any()),
             base_4.eq(Cat(*base)),
             words_4.eq(words_3),
             valid_4.eq(valid_3),
@@ -244,7 +247,8 @@ class RowAddress(wiring.Component):
         # ---- stage 5: home --------------------------------------------------------------------
         m.d.sync += [
             results.input.valid.eq(valid_4),
-            result.home.eq(base_4 + product_4),
+            # Beyond the address space there is only "beyond": the top bit stays set.
+            result.home.eq((base_4 + product_4) | (far_4 << home_bits)),
             result.words.eq(words_4),
             result.move.eq(live_4 & ~bad_4 & (words_4 != 0)),
             result.count.eq(live_4 & ~bad_4),

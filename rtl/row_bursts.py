@@ -9,14 +9,14 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config
 from hotline.rtl.aligner import row_beats_bits
 from hotline.rtl.burst import beat_bits, burst_limit
-from hotline.rtl.interfaces import read_request
+from hotline.rtl.interfaces import bus_address, read_request
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
 
 
 def beat_address_bits(config: Config) -> int:
     """Bits of a bus-aligned address, without those that are always 0."""
-    return config.addr_width - beat_bits(config)
+    return bus_address(config).width - beat_bits(config)
 
 
 def page_bits(config: Config) -> int:

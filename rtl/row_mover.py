@@ -11,6 +11,7 @@ from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.burst import beat_bits
 from hotline.rtl.interfaces import (
     Status,
+    bus_address,
     read_beat,
     read_request,
     row_entry,
@@ -101,7 +102,7 @@ class RowMover(wiring.Component):
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
                 "read_fault_code": In(Status),
-                "read_fault_addr": In(config.addr_width),
+                "read_fault_addr": In(bus_address(config)),
                 "output": Out(stream.Signature(write_beat(config))),
                 "count": Out(32),
                 "done": Out(1),
@@ -144,7 +145,7 @@ class RowMover(wiring.Component):
         # ---- plan: source and destination of a row, held until the next entry is known --------
         valid, ready, go = Signal(), Signal(), Signal()
         scatter = Signal()
-        home, place = Signal(config.addr_width - 2), Signal(beat_address_bits(config))
+        home, place = Signal(bus_address(config).width - 2), Signal(beat_address_bits(config))
         words = Signal(row_words_bits(config))
         move, last, fault, fills = Signal(), Signal(), Signal(), Signal()
         known = Signal()

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hotline.gen.config import Config, ceil_log2, log2
 from hotline.rtl.aligner import Aligner, aligned_beat, offset_bits, row_shape
 from hotline.rtl.block_fifo import BlockFIFO
-from hotline.rtl.interfaces import read_beat, read_request
+from hotline.rtl.interfaces import bus_address, read_beat, read_request
 from hotline.rtl.row_address import row_words_bits
 from hotline.rtl.row_bursts import RowBursts
 
@@ -30,7 +30,7 @@ def row_read(config: Config) -> data.StructLayout:
     """
     return data.StructLayout(
         {
-            "source": config.addr_width - 2,
+            "source": bus_address(config).width - 2,
             "dest": offset_bits(config),
             "words": row_words_bits(config),
             "early": 1,

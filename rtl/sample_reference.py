@@ -67,7 +67,7 @@ class SampleReference(wiring.Component):
             m.d.sync += [
                 valid.eq((valid << 1) | self.misses.valid),
                 self.scores.valid.eq(valid[1]),
-                reference.eq((3 * mean) >> 12),
+                reference.eq(((mean << 1) + mean) >> 12),
                 misses.eq(self.misses.payload),
                 above.eq(misses - reference),
                 self.scores.payload.x_zero.eq(x_zero),

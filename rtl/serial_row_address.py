@@ -32,7 +32,9 @@ class SerialRowAddress(wiring.Component):
         m = Module()
         config = self.config
         index_bits = max(1, ceil_log2(config.max_tables))
-        home_bits = config.addr_width - 2
+        # Wide enough for any product; what runs over the address space is only "beyond".
+        near_bits = config.addr_width - 2
+        home_bits = max(near_bits, config.row_bits + row_words_bits(config)) + 1
         entry, out = self.entries.payload, self.rows
         words_bits = row_words_bits(config)
 
@@ -59,7 +61,7 @@ class SerialRowAddress(wiring.Component):
         words, bits = Signal(words_bits), Signal(words_bits)
         step = Signal(range(words_bits + 1))
         sum_a, sum_b, home = Signal(home_bits), Signal(home_bits), Signal(home_bits)
-        wide = home_bits > 30
+        wide = near_bits > 30
         fetched_words = read.data[2 : 2 + words_bits]
         m.d.comb += [
             table.eq(number),
@@ -67,7 +69,7 @@ class SerialRowAddress(wiring.Component):
             sum_a.eq(home << 1),
             sum_b.eq(Mux(bits[-1], row[: config.row_bits], 0)),
             self.fault_info.eq(Cat(row, number)),
-            out.payload.home.eq(home),
+            out.payload.home.eq(Cat(home[:near_bits], home[near_bits:].any())),
             out.payload.words.eq(words),
             out.payload.last.eq(last),
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, ClockSignal, Module, ResetInserter, ResetSignal
+from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -44,19 +44,25 @@ class Hotline(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         config, m = self.config, Module()
-        m.domains.sync = ClockDomain()
-        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+        # A soft reset acts as aresetn once the bus is quiet; the register port, in a domain of its
+        # own with the same clock, answers all along.
+        m.domains.core = ClockDomain(local=True)
+        m.domains.port = ClockDomain(local=True)
 
         registers, processor, datapath = (
             RegisterBank(config),
             CommandProcessor(config),
             Datapath(config),
         )
-        # A soft reset acts as aresetn once the bus is quiet; the register port answers all along.
-        soft = ResetInserter(processor.reset_request)
-        m.submodules.registers = registers
-        m.submodules.command_processor = soft(processor)
-        m.submodules.datapath = soft(datapath)
+        m.submodules.registers = DomainRenamer("port")(registers)
+        m.submodules.command_processor = DomainRenamer("core")(processor)
+        m.submodules.datapath = DomainRenamer("core")(datapath)
+        m.d.comb += [
+            ClockSignal("core").eq(self.aclk),
+            ClockSignal("port").eq(self.aclk),
+            ResetSignal("core").eq(~self.aresetn | processor.reset_request),
+            ResetSignal("port").eq(~self.aresetn),
+        ]
 
         self._bind(m, "m_axi_", axi_read(config), datapath.axi_r)
         self._bind(m, "m_axi_", axi_write(config), datapath.axi_w)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.burst import PAGE_BYTES, beat_bits
-from hotline.rtl.interfaces import windows
+from hotline.rtl.interfaces import bus_address, windows
 
 __all__ = ["WindowCheck"]
 
@@ -45,7 +45,7 @@ class WindowCheck(wiring.Component):
         super().__init__(
             {
                 "windows": In(windows(config)),
-                "addr": In(config.addr_width),
+                "addr": In(bus_address(config)),
                 "length": In(8),
                 "enable": In(1),
                 "inside": Out(1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
@@ -11,11 +11,14 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, ceil_log2, log2
 from hotline.rtl.axi import BURST_INCR, CACHE, PROT, axi_size, axi_write
 from hotline.rtl.burst import burst_limit
-from hotline.rtl.interfaces import Status, windows, write_beat
+from hotline.rtl.interfaces import Status, bus_address, windows, write_beat
 from hotline.rtl.round_robin import next_grant
 from hotline.rtl.window_check import WindowCheck
 
-__all__ = ["WriteEngine", "write_buffer_beats"]
+__all__ = ["ADDRESS_LATENCY", "WriteEngine", "write_buffer_beats"]
+
+#: Cycles from the transfer of a burst's last beat on channel 0 to its AWVALID, when idle.
+ADDRESS_LATENCY = 5
 
 #: Complete bursts that may wait for AW. Enough to hide the pipeline with single-beat bursts.
 _QUEUE = 16
@@ -71,7 +74,7 @@ class WriteEngine(wiring.Component):
                 "idle": Out(1),
                 "fault": Out(1),
                 "fault_code": Out(Status),
-                "fault_addr": Out(config.addr_width),
+                "fault_addr": Out(bus_address(config)),
                 "axi": Out(axi_write(config)),
             }
         )
@@ -82,7 +85,7 @@ class WriteEngine(wiring.Component):
         self._select_bits = max(1, ceil_log2(self._channels))
         place_bits = self._select_bits + log2(self._depth)
         self._burst = data.StructLayout(
-            {"place": place_bits, "length": 8, "addr": config.addr_width}
+            {"place": place_bits, "length": 8, "addr": bus_address(config)}
         )
         # All beats of all channels; the channel number is the upper part of a place.
         m.submodules.beats = self._beats = Memory(
@@ -99,7 +102,7 @@ class WriteEngine(wiring.Component):
         self._issue = Signal()
         self._occupied = Signal()
         self._outside = Signal()
-        self._outside_addr = Signal(config.addr_width)
+        self._outside_addr = Signal(bus_address(config))
         m.d.comb += self._stop.eq(self.halt | self.fault)
         self._elaborate_input(m)
         self._elaborate_output(m)
@@ -132,7 +135,9 @@ class WriteEngine(wiring.Component):
         queued_next = Signal.like(queued)
         m.d.comb += queued_next.eq(queued + (take.any() & chosen.last) - self._issue)
         m.d.sync += [
-            grant.eq(next_grant(grant, want)),
+            # At rest the grant goes to channel 0, so that the time from the first beat to AWVALID
+            # is always the same there: completion records state it (spec section 7).
+            grant.eq(Mux(self.idle & ~want.any(), 1, next_grant(grant, want))),
             queued.eq(queued_next),
             queue_open.eq(queued_next != _QUEUE),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from hotline.gen.config import Config
 
 __all__ = ["Batch", "cut_into_groups", "list_words", "random_batch", "skewed_batch"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 import stand_in
-
 from harness.axi_lite import AxiLiteMaster
 from harness.axi_memory import SLVERR, AxiMemory, AxiTiming, ErrorRange
 from harness.bench import Bench, config

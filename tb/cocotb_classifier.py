@@ -7,6 +7,7 @@ import numpy as np
 from classifier_traffic import Batch, cut_into_groups, list_words, random_batch, skewed_batch
 from harness.bench import Bench, config
 from harness.streams import StreamSink, StreamSource
+
 from hotline.golden.classifier import Classifier
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 

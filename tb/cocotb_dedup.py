@@ -6,6 +6,7 @@ import cocotb
 import numpy as np
 from harness.bench import Bench, config
 from harness.streams import StreamSink, StreamSource
+
 from hotline.golden.classifier import Classifier
 from hotline.rtl.dedup import new_keys
 from hotline.rtl.pass_splitter import key_segment

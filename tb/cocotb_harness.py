@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import cocotb
-from test_harness import layout
-
 from harness.bench import Bench, config
 from harness.streams import StreamMonitor, StreamSink, StreamSource
+from test_harness import layout
 
 
 def _items(bench: Bench, count: int) -> list[dict]:

@@ -10,6 +10,7 @@ import numpy as np
 from harness.bench import Bench, config
 from harness.streams import StreamSink, StreamSource
 from hot_table_reference import HotTableReference
+
 from hotline.gen.config import Config
 from hotline.rtl.hot_table import Sweep
 from hotline.rtl.interfaces import HotOp, hot_request, hot_response, list_beat

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import cocotb
 import numpy as np
 from cocotb.task import bridge
-
 from harness.axi_memory import AxiMemory, AxiTiming
 from harness.bench import Bench, config
 from harness.cocotb_backend import CocotbBackend, attach_peer
 from harness.pair import Pair
 from harness.traffic import Traffic
+
 from hotline.gen.commands import Opcode
 from hotline.golden.descriptor import Descriptor
 from hotline.golden.memory import Memory

@@ -8,6 +8,7 @@ import cocotb
 from classifier_traffic import list_words
 from harness.bench import Bench, config
 from harness.streams import StreamSink, StreamSource
+
 from hotline.rtl.interfaces import list_beat
 from hotline.rtl.word_packer import word_segment
 

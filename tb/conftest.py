@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,31 @@ from pathlib import Path
 import pytest
 
 # cocotb's Python inherits sys.path from this process, so the benches are found by their names.
+#: Left to `make regress`, as patterns of test names: the same benches on more shapes, each of which
+#: costs a build of up to minutes.
+_SLOW = (
+    "test_verilated.py::*datacenter*",
+    "test_top.py::*[[]ecp5_small]",
+    "test_top.py::*[[]wide_aware]",
+    "test_read_engine.py::test_read_engine[[]*a*n*]",
+    "test_write_engine.py::test_write_engine[[]*a*e*]",
+    "test_write_engine.py::test_write_engine[[]o*]",
+    "test_hot_table.py::test_sequences[[]lanes?_ways4]",
+    "test_hot_table.py::test_sequences[[]*_srrip]",
+    "test_hot_table.py::test_sequences[[]lanes8]",
+    "test_hot_table.py::test_sequences[[]lanes16_one_bank]",
+    "test_hot_table.py::test_throughput[[]datacenter]",
+    "test_classifier.py::test_random_batches[[]1-128*",
+    "test_classifier.py::test_random_batches[[]2-512*",
+    "test_classifier.py::test_random_batches[[]?-256*",
+    "test_classifier.py::test_random_batches[[]*-32-*",
+    "test_classifier.py::test_presets[[]ecp5]",
+    "test_row_mover.py::test_odd_configurations[[]128*",
+    "test_row_mover.py::test_odd_configurations[[]256*",
+    "test_dedup.py::test_numbers[[]16-*",
+    "test_gather_dma.py::test_gather_dma[[]512]",
+)
+
 _HERE = str(Path(__file__).resolve().parent)
 if _HERE not in sys.path:
     sys.path.insert(0, _HERE)
@@ -20,3 +46,10 @@ def seed() -> int:
     value = int(os.environ.get("HOTLINE_SEED", "1"))
     print(f"seed {value}")
     return value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what only `make regress` runs."""
+    for item in items:
+        if any(fnmatch.fnmatch(item.nodeid, f"*{pattern}") for pattern in _SLOW):
+            item.add_marker(pytest.mark.slow)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from harness.build import run_bench
 from stand_in import StandIn
 
-from harness.build import run_bench
 from hotline.gen.presets import preset
 
 #: All benches but the one that needs a fault.

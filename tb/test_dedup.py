@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness.build import run_bench
+
 from hotline.gen.presets import preset
 from hotline.rtl.dedup import Dedup
 

@@ -93,7 +93,7 @@ def _lint(folder: Path, block: str) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr[:4000]
-    assert result.stderr == ""
+    assert "%Warning" not in result.stderr
 
 
 def test_verilator_lint_of_the_top(top: Path) -> None:

@@ -6,9 +6,9 @@ import pytest
 from amaranth.hdl import Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-
 from harness.build import run_bench
 from harness.streams import pack, unpack
+
 from hotline.gen.presets import preset
 from hotline.rtl.interfaces import Status, hot_request
 

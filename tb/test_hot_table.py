@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness.build import run_bench
+
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.rtl.hot_table import HotTable
@@ -58,7 +59,7 @@ def test_sequences_without_pauses() -> None:
     ("config", "floors"),
     [
         (
-            preset("datacenter").replace(sets=1024),
+            preset("datacenter"),
             {"RANDOM": "15.5", "EQUAL": "15.99", "UPDATE": "7.0"},
         ),
         (preset("ecp5").replace(sets=1024), {"RANDOM": "2", "EQUAL": "2", "UPDATE": "1.0"}),

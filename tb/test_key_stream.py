@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness.build import run_bench
+
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.rtl.key_stream import KeyStream
@@ -11,12 +12,14 @@ from hotline.rtl.key_stream import KeyStream
 #: lanes, data_width, max_tables, table_bits, row_bits, max_sample_keys, addr_width, max_burst_beats
 SHAPES = [
     (1, 32, 8, 4, 16, 32, 32, 8),
-    (1, 512, 1, 1, 32, 16, 64, 1),
     (2, 64, 32, 5, 28, 256, 40, 16),
+    (16, 512, 40, 6, 28, 256, 48, 16),
+]
+MORE_SHAPES = [
+    (1, 512, 1, 1, 32, 16, 64, 1),
     (2, 32, 40, 6, 32, 64, 32, 4),
     (4, 256, 40, 6, 8, 100, 48, 16),
     (8, 32, 40, 6, 28, 128, 32, 16),
-    (16, 512, 40, 6, 28, 256, 48, 16),
     (16, 128, 100, 10, 9, 65536, 33, 256),
 ]
 
@@ -41,16 +44,21 @@ def shape(values: tuple[int, ...]) -> Config:
 
 
 @pytest.mark.parametrize("values", SHAPES, ids=lambda values: "-".join(map(str, values)))
-def test_random_commands(values: tuple[int, ...]) -> None:
+def test_groups_and_rate(values: tuple[int, ...]) -> None:
+    run_bench(
+        KeyStream(shape(values)),
+        "key_stream",
+        "cocotb_key_stream",
+        testcase=["random_commands", "reset_in_mid_traffic", "line_rate"],
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", MORE_SHAPES, ids=lambda values: "-".join(map(str, values)))
+def test_more_groups(values: tuple[int, ...]) -> None:
     run_bench(
         KeyStream(shape(values)),
         "key_stream",
         "cocotb_key_stream",
         testcase=["random_commands", "reset_in_mid_traffic"],
     )
-
-
-@pytest.mark.parametrize("lanes", [1, 2, 4, 16])
-def test_line_rate(lanes: int) -> None:
-    values = (lanes, 32 * lanes, 32, 5, 28, 256, 40, 16)
-    run_bench(KeyStream(shape(values)), "key_stream", "cocotb_key_stream", testcase="line_rate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness.build import run_bench
+
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.rtl.learner import Learner
@@ -11,8 +12,11 @@ from hotline.rtl.learner import Learner
 #: lanes, policy, learn_group, max_sample_keys
 SHAPES = [
     (1, "srrip", 1, 32),
-    (1, "sample_aware", 8, 40),
     (2, "sample_aware", 16, 256),
+    (16, "sample_aware", 16, 256),
+]
+MORE_SHAPES = [
+    (1, "sample_aware", 8, 40),
     (4, "srrip", 8, 100),
     (8, "sample_aware", 1, 64),
     (16, "sample_aware", 5, 256),
@@ -34,13 +38,19 @@ def shape(values: tuple[int, str, int, int]) -> Config:
 
 
 @pytest.mark.parametrize("values", SHAPES, ids=lambda values: "-".join(map(str, values)))
-def test_random_commands(values: tuple[int, str, int, int]) -> None:
+def test_requests_and_rate(values: tuple[int, str, int, int]) -> None:
+    rate = ["rate"] if values[1] == "sample_aware" else []
     run_bench(
-        Learner(shape(values)), "learner", "cocotb_learner", testcase=["random_commands", "abort"]
+        Learner(shape(values)),
+        "learner",
+        "cocotb_learner",
+        testcase=["random_commands", "abort", *rate],
     )
 
 
-@pytest.mark.parametrize("lanes", [2, 16])
-def test_rate(lanes: int) -> None:
-    component = Learner(shape((lanes, "sample_aware", 16, 256)))
-    run_bench(component, "learner", "cocotb_learner", testcase="rate")
+@pytest.mark.slow
+@pytest.mark.parametrize("values", MORE_SHAPES, ids=lambda values: "-".join(map(str, values)))
+def test_more_requests(values: tuple[int, str, int, int]) -> None:
+    run_bench(
+        Learner(shape(values)), "learner", "cocotb_learner", testcase=["random_commands", "abort"]
+    )

@@ -22,6 +22,7 @@ CASES: dict[str, tuple[Config, int]] = {
     "many_ids": (ECP5.replace(id_width=8, read_outstanding=3, data_width=128), 2),
     "one_in_flight": (ECP5.replace(read_outstanding=1, data_width=256), 2),
     "single_beats": (ECP5.replace(max_burst_beats=1, read_outstanding=256), 2),
+    "narrow": (ECP5.replace(max_burst_beats=1, id_width=1, read_outstanding=16), 3),
     "long_bursts": (ECP5.replace(max_burst_beats=256, data_width=32, addr_width=33), 2),
 }
 

@@ -25,6 +25,9 @@ ODD_CONFIGS = {
     "32-wide-address": _BASE.replace(data_width=32, addr_width=44),
     "64-long-rows": _BASE.replace(max_row_bytes=4096, max_tables=1),
     "128-short-bursts": _BASE.replace(data_width=128, max_burst_beats=3, row_bits=32),
+    "64-single-beats": _BASE.replace(
+        max_burst_beats=1, id_width=1, read_outstanding=16, max_row_bytes=1024
+    ),
     "256-single-beats": _BASE.replace(data_width=256, max_burst_beats=1, addr_width=64),
 }
 

@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 from harness.pair import Pair
 from harness.traffic import Traffic
-from hotline.host.verilated import BusTiming
 from system_configs import SYSTEM_CONFIGS
 
+from hotline.host.verilated import BusTiming
 
-@pytest.mark.parametrize("name", SYSTEM_CONFIGS)
+#: What every test run tries; the others take minutes to compile.
+_QUICK = ("tiny", "ecp5_small", "wide_aware")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in SYSTEM_CONFIGS
+    ],
+)
 def test_random_commands(name: str, seed: int) -> None:
     config = SYSTEM_CONFIGS[name]
     rng = np.random.default_rng(seed)

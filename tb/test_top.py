@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from system_configs import SYSTEM_CONFIGS
-
 from harness.build import run_bench
 from harness.cocotb_backend import peer_verilog
+from system_configs import SYSTEM_CONFIGS
+
 from hotline.gen.verilog import to_verilog
 from hotline.rtl.top import Hotline
 

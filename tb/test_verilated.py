@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import stand_in
-
 from harness.build import SIM_FOLDER
+
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.gen.verilog import to_verilog

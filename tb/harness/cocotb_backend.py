@@ -13,6 +13,7 @@ from cocotbext.axi import AxiBus, AxiRam
 from harness.axi_lite import AxiLiteMaster
 from harness.axi_memory import AxiMemory, ErrorRange
 from harness.bench import Bench, config
+from harness.layouts import width
 from hotline.golden.memory import Memory
 from hotline.rtl.top import Hotline
 
@@ -99,7 +100,8 @@ def peer_verilog(design: Hotline) -> str:
     """
     ports, registers, binding = ["input wire peer_clk"], [], []
     for name, member in design.signature.members.items():
-        wide = f"[{member.shape - 1}:0] " if member.shape > 1 else ""
+        bits = width(member.shape)
+        wide = f"[{bits - 1}:0] " if bits > 1 else ""
         ports.append(f"{'input' if member.flow is In else 'output'} wire {wide}{name}")
         if member.flow is In and name.startswith("m_axi_"):
             registers.append(f"reg {wide}{name}_q; always @(negedge aclk) {name}_q <= {name};")

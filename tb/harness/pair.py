@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hotline.gen.commands import StatusCode
+
 from hotline.gen.config import Config
 from hotline.golden.accelerator import Result
 from hotline.golden.descriptor import Completion, Descriptor
@@ -31,7 +31,7 @@ class _Side:
     """One device with its memory: one region for everything."""
 
     def __init__(self, backend: Backend, image: np.ndarray) -> None:
-        self.device = Device(backend, max_cycles=5_000_000)
+        self.device = Device(backend, max_cycles=1_000_000)
         self.memory = image.copy()
         self.base = self.device.map(self.memory)
 
@@ -143,7 +143,9 @@ class Pair:
 
     # ---- commands -----------------------------------------------------------------------------
 
-    def execute(self, descriptor: Descriptor, *, same_info: bool = True) -> Completion | CommandError:
+    def execute(
+        self, descriptor: Descriptor, *, same_info: bool = True
+    ) -> Completion | CommandError:
         """Run on both; the record, or the error if it failed (then the same on both).
 
         Parameters
@@ -195,5 +197,4 @@ class Pair:
         try:
             return side.device.execute(replace(descriptor))
         except CommandError as error:
-            assert error.status != StatusCode.OK
             return error

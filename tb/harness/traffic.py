@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+
+from harness.pair import Pair, Table
 from hotline.gen.commands import Flag, Opcode
 from hotline.golden.descriptor import Completion, Descriptor, Regions
 from hotline.host.device import CommandError
-
-from harness.pair import Pair, Table
 
 __all__ = ["Traffic"]
 
@@ -138,7 +138,18 @@ class Traffic:
         rng, mark = self.rng, self.pair.mark
         count, one_hot = int(rng.integers(0, most + 1)), bool(rng.random() < 0.5)
         choice = rng.choice(
-            ["learn", "commit", "split", "gather", "last", "scatter", "load", "clear", "age", "nop"],
+            [
+                "learn",
+                "commit",
+                "split",
+                "gather",
+                "last",
+                "scatter",
+                "load",
+                "clear",
+                "age",
+                "nop",
+            ],
             p=[0.22, 0.12, 0.28, 0.08, 0.08, 0.08, 0.06, 0.02, 0.03, 0.03],
         )
         if choice == "learn":
