@@ -152,7 +152,8 @@ class Aligner(wiring.Component):
         """A beat is a word: there is nothing to shift, and no register is needed."""
         out, beats = self.output, self.beats
         m.d.comb += [
-            out.payload.data.eq(beats.payload.data),
+            # The end marker has no data; it must not show what happens to wait behind it.
+            out.payload.data.eq(Mux(shape.move, beats.payload.data, 0)),
             out.payload.strobe.eq(1),
             out.payload.first.eq(fresh),
             out.payload.last.eq(final),

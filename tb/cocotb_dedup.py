@@ -84,6 +84,8 @@ async def as_if_one_by_one(dut, source: float, sink: float) -> None:
             if item["mask"] >> lane & 1
         ]
         assert keys == [int(traffic.key[source]) for source in want.source]
+        # The count follows the last new key by a cycle.
+        await bench.cycles(2)
         assert int(dut.num_keys.value) == len(want.source)
         replaced = want.replacements if config().dedup_entries else len(want.source)
         assert int(dut.replacements.value) == replaced

@@ -12,8 +12,10 @@ from harness.layouts import pack
 from harness.streams import StreamSink, StreamSource
 from row_tables import SIZE, RowTables
 
+from hotline.rtl.burst import burst_limit
 from hotline.rtl.gather_dma import row_beat, row_number
 from hotline.rtl.interfaces import Status, table_write, windows
+from hotline.rtl.read_engine import read_buffer_beats
 
 
 class Gather:
@@ -177,7 +179,14 @@ async def line_rate(dut, aligned: bool) -> None:
     begin = gather.output.times[len(wanted) // 4]
     cycles = gather.output.times[-1] - begin
     share = 0.75 * sum(beats) / cycles
-    bound = min(1.0, gather.config.read_outstanding * np.mean(beats) / (200 + np.mean(beats)))
+    burst = min(np.mean(beats), burst_limit(gather.config))
+    flying = gather.config.read_outstanding * burst
+    round_trip = 200 + burst
+    if read_buffer_beats(gather.config) <= flying:
+        # The buffer holds no more than what is in flight: room comes back only when a burst has
+        # gone through the engine (8 cycles) and has been read out.
+        round_trip += 8 + burst
+    bound = min(1.0, flying / round_trip)
     dut._log.info("%.3f beats a cycle, bound %.3f, %.3f rows a cycle", share, bound, 300 / cycles)
     assert share > 0.93 * bound
 

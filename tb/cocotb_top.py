@@ -8,6 +8,7 @@ from collections.abc import Callable
 import cocotb
 import numpy as np
 from cocotb.task import bridge
+from cocotb.triggers import FallingEdge
 from harness.axi_memory import AxiMemory, AxiTiming
 from harness.bench import Bench, config
 from harness.cocotb_backend import CocotbBackend, attach_peer
@@ -102,3 +103,36 @@ async def reset_in_mid_traffic(dut) -> None:
         await bench.cycles(1)
     memory.regions.clear()
     await _on_thread(_commands, backend, bench.rng)
+
+
+@cocotb.test
+async def record_states_its_cycles(dut) -> None:
+    """Words 8-9: from the descriptor's last R beat to the first cycle with the record's AWVALID."""
+    bench = _bench(dut)
+    memory = Memory()
+    bus = _bus(bench, memory, AxiTiming(20, 10))
+    backend = CocotbBackend(bench, memory, bus)
+    await bench.start()
+    seen: dict[int, int] = {}
+
+    async def watch() -> None:
+        cycle = last_read = 0
+        while True:
+            await FallingEdge(dut.aclk)
+            cycle += 1
+            if dut.m_axi_awvalid.value:
+                # A record may take several bursts; the first one counts.
+                seen.setdefault(last_read, cycle - last_read)
+            if dut.m_axi_rvalid.value and dut.m_axi_rready.value and dut.m_axi_rlast.value:
+                last_read = cycle
+
+    cocotb.start_soon(watch())
+    stated: list[int] = []
+
+    def commands() -> None:
+        device = Device(backend)
+        for opcode in (Opcode.NOP, Opcode.CLEAR, Opcode.AGE, Opcode.NOP):
+            stated.append(device.execute(Descriptor(opcode=opcode)).cycles)
+
+    await _on_thread(commands)
+    assert list(seen.values()) == stated, (seen, stated)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import os
 import sys
 from pathlib import Path
 
@@ -43,7 +42,9 @@ if _HERE not in sys.path:
 @pytest.fixture
 def seed() -> int:
     """``HOTLINE_SEED``, or 1; printed, and shown when a test fails."""
-    value = int(os.environ.get("HOTLINE_SEED", "1"))
+    from harness.build import default_seed
+
+    value = default_seed()
     print(f"seed {value}")
     return value
 

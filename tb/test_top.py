@@ -21,7 +21,11 @@ def test_bus_model(name: str) -> None:
         "hotline",
         "cocotb_top",
         config=config,
-        testcase=["commands_on_a_rough_bus", "reset_in_mid_traffic"],
+        testcase=[
+            "commands_on_a_rough_bus",
+            "record_states_its_cycles",
+            "reset_in_mid_traffic",
+        ],
     )
 
 

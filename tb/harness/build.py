@@ -2,7 +2,7 @@
 
 ``run_bench(component, name, test_module)`` is all a pytest function needs. Builds are cached in
 ``build/sim``. Environment variables: ``HOTLINE_WAVES=1`` writes ``dump.vcd`` and keeps the run's
-folder, ``HOTLINE_SEED=N`` repeats a run.
+folder, ``HOTLINE_SEED=N`` or ``=random`` changes the seed, which is 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hotline.host.verilator_tool import (
     compile_model,
 )
 
-__all__ = ["SIM_FOLDER", "build_bench", "run_bench", "waves_wanted"]
+__all__ = ["SIM_FOLDER", "build_bench", "default_seed", "run_bench", "waves_wanted"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SIM_FOLDER = ROOT / "build" / "sim"
@@ -124,6 +124,12 @@ def _filter(testcase: str | Sequence[str] | None) -> str | None:
     return rf"\.({'|'.join(map(re.escape, names))})(/.*)?$"
 
 
+def default_seed() -> int:
+    """``HOTLINE_SEED``: a number, or ``random``; else 1."""
+    wanted = os.environ.get("HOTLINE_SEED") or "1"
+    return random.SystemRandom().getrandbits(31) if wanted == "random" else int(wanted)
+
+
 def run_bench(
     component: wiring.Component | str,
     name: str,
@@ -153,7 +159,8 @@ def run_bench(
     env : mapping, optional
         More environment variables for the simulation.
     seed : int, optional
-        Seed of all randomness. Default: ``HOTLINE_SEED``, else a fresh one, which is printed.
+        Seed of all randomness. Default: ``HOTLINE_SEED``, which may be ``random``; else 1. It is
+        printed.
     timeout : int
         Seconds until the simulation is killed.
     plusargs : sequence of str
@@ -165,7 +172,7 @@ def run_bench(
         A test failed, none ran, or the simulation died; names the seed.
     """
     if seed is None:
-        seed = int(os.environ.get("HOTLINE_SEED") or random.SystemRandom().getrandbits(31))
+        seed = default_seed()
     if config is None:
         config = getattr(component, "config", None)
     executable = build_bench(component, name, arguments=arguments, internals=internals)
