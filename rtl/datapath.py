@@ -299,8 +299,9 @@ class Datapath(wiring.Component):
                 keys.fault_code,
                 keys.fault_info,
             ),
-            (reader.fault, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
             (mover.fault, mover.fault_code, mover.fault_info),
+            # A list that cannot be read on is at fault only when the rows before have gone well.
+            (reader.fault & mover.done, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
             (writes.fault, writes.fault_code, writes.fault_addr),
         ]
         m.d.comb += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
