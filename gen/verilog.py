@@ -45,7 +45,7 @@ def to_verilog(component: wiring.Component, name: str) -> str:
     ]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "design.v")
-        sources = []
+        sources: list[Path] = []
         library = ModuleLibrary()
         waiting = {name: component}
         done: set[str] = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hotline.gen.config import Config
 from hotline.golden.accelerator import Hotline
 from hotline.golden.memory import Memory
@@ -39,7 +41,9 @@ class RtlBackend(VerilatorBackend):
         See :class:`~hotline.host.verilated.VerilatorBackend`.
     """
 
-    def __init__(self, config: Config, **options: object) -> None:
+    memory: Memory
+
+    def __init__(self, config: Config, **options: Any) -> None:
         super().__init__(config, Memory(), **options)
 
     def wait_irq(self, max_cycles: int) -> bool:
