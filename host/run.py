@@ -17,6 +17,7 @@ from hotline.host.backends import GoldenBackend, RtlBackend
 from hotline.host.datasets import fold_rows, open_log
 from hotline.host.job import JobOptions, run_job
 from hotline.host.report import write_report
+from hotline.host.verilated import BusTiming
 
 __all__ = ["run"]
 
@@ -60,6 +61,7 @@ def run(
     folded = fold_rows(log, limit)
     if folded is not log:
         console.print(f"rows are taken modulo {limit:,}, so that the tables fit")
+    timing = BusTiming()
     with Progress(
         TextColumn("{task.description:>24}"),
         BarColumn(),
@@ -69,7 +71,7 @@ def run(
     ) as bar:
         task = bar.add_task("building the simulation", total=len(log))
         begin = time.perf_counter()
-        with RtlBackend(config, waves=waves) as device:
+        with RtlBackend(config, timing=timing, waves=waves) as device:
             built = time.perf_counter()
             result = run_job(
                 config,
@@ -79,7 +81,7 @@ def run(
                 GoldenBackend(config),
                 lambda done, what: bar.update(task, completed=done, description=what),
             )
-            statistics, latency = device.statistics, device.timing.read_latency
+            statistics = device.statistics
     result |= {
         "preset": name,
         "configuration": asdict(config),
@@ -89,7 +91,7 @@ def run(
             "cycles": statistics.cycles,
             "read_beats": statistics.read_beats,
             "write_beats": statistics.write_beats,
-            "read_latency": latency,
+            "read_latency": timing.read_latency,
             "build_seconds": built - begin,
             "seconds": time.perf_counter() - built,
         },
