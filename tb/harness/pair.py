@@ -31,7 +31,7 @@ class _Side:
     """One device with its memory: one region for everything."""
 
     def __init__(self, backend: Backend, image: np.ndarray) -> None:
-        self.device = Device(backend, max_cycles=1_000_000)
+        self.device = Device(backend, max_cycles=5_000_000)
         self.memory = image.copy()
         self.base = self.device.map(self.memory)
 
