@@ -62,10 +62,15 @@ def test_sequences_without_pauses() -> None:
             preset("datacenter"),
             {"RANDOM": "15.5", "EQUAL": "15.99", "UPDATE": "7.0"},
         ),
-        (preset("ecp5").replace(sets=1024), {"RANDOM": "2", "EQUAL": "2", "UPDATE": "1.0"}),
+        (
+            preset("ecp5").replace(sets=1024, banks=4),
+            {"RANDOM": "2", "EQUAL": "2", "UPDATE": "1.0"},
+        ),
+        # One bank takes one update a cycle; the interlock on equal indices costs some of that.
+        (preset("ecp5").replace(sets=1024), {"RANDOM": "2", "EQUAL": "2", "UPDATE": "0.9"}),
         (preset("tiny"), {"RANDOM": "1", "EQUAL": "1", "UPDATE": "0.9"}),
     ],
-    ids=["datacenter", "ecp5", "tiny"],
+    ids=["datacenter", "four_banks", "ecp5", "tiny"],
 )
 def test_throughput(config: Config, floors: dict[str, str]) -> None:
     env = {f"HOT_TABLE_{name}": floor for name, floor in floors.items()}
