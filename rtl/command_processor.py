@@ -98,7 +98,8 @@ class CommandProcessor(wiring.Component):
     fault, fault_status, fault_info
         The first fault of the running command, level.
     bus_quiet, quiet : In(1)
-        Both engines are idle; and so are the hot table and the learner.
+        Both engines are idle; and so are the hot table and the learner. Like `command_done` and
+        `write_idle` as of the cycle before.
     write_idle, write_fault, write_fault_status, write_fault_info
         State of the write engine.
     table_busy : In(1)
@@ -285,6 +286,9 @@ class CommandProcessor(wiring.Component):
         base = Signal(max(config.addr_width, 38) + 2)
         region = Signal(range(len(LISTS) + 1))
 
+        # Cycles in a state that waits for others, saturating.
+        waited = Signal(3)
+        m.d.sync += [waited.eq(0), self.flush.eq(0)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += [
@@ -362,12 +366,16 @@ class CommandProcessor(wiring.Component):
                     m.d.sync += self.dirty.eq(1)
             with m.State("RUN"):
                 m.d.comb += [fail_status.eq(self.fault_status), fail_info.eq(self.fault_info)]
+                m.d.sync += waited.eq(Mux(waited.all(), waited, waited + 1))
                 with m.If(self.resetting):
+                    m.d.sync += waited.eq(0)
                     m.next = "DRAIN"
                 with m.Elif(self.fault):
                     m.d.comb += fail.eq(1)
+                    m.d.sync += waited.eq(0)
                     m.next = "ABORT"
-                with m.Elif(self.command_done & self.write_idle):
+                # What is known of the cycle before `start` does not count.
+                with m.Elif(self.command_done & self.write_idle & waited[1:].any()):
                     m.next = "SUCCESS"
                     with m.If(opcode == Opcode.COMMIT):
                         m.next = "SWEEP"
@@ -393,12 +401,17 @@ class CommandProcessor(wiring.Component):
                 m.next = "RECORD"
             with m.State("ABORT"):
                 m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
-                with m.If(self.quiet):
-                    m.d.comb += self.flush.eq(1)
-                    with m.If(recordable):
-                        m.next = "RECORD"
-                    with m.Else():
-                        m.next = "FAILED"
+                m.d.sync += waited.eq(Mux(waited.all(), waited, waited + 1))
+                # Not before `halt` has stopped all that was about to go out.
+                with m.If(self.quiet & waited.all()):
+                    m.d.sync += self.flush.eq(1)
+                    m.next = "FLUSH"
+            with m.State("FLUSH"):
+                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                with m.If(recordable):
+                    m.next = "RECORD"
+                with m.Else():
+                    m.next = "FAILED"
             with m.State("RECORD"):
                 m.d.sync += record_cycles.eq(cycles + to_address)
                 with m.If(self.resetting):
@@ -443,7 +456,11 @@ class CommandProcessor(wiring.Component):
                 m.next = "IDLE"
             with m.State("DRAIN"):
                 m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
-                m.d.comb += self.reset_request.eq(self.bus_quiet)
+                m.d.sync += [
+                    waited.eq(Mux(waited.all(), waited, waited + 1)),
+                    # Ends itself, for it resets this register too.
+                    self.reset_request.eq(self.bus_quiet & waited.all()),
+                ]
 
         m.d.comb += [
             executing.eq(~fsm.ongoing("IDLE")),

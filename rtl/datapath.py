@@ -261,7 +261,7 @@ class Datapath(wiring.Component):
         learner, classifier, mover = self._learner, self._classifier, self._mover
         reader, opcode = self._list_reader, self.job.opcode
 
-        scanned, ready = Signal(), Signal()
+        scanned, ready, finished = Signal(), Signal(), Signal()
         with m.If(table.scan_done):
             m.d.sync += scanned.eq(1)
         with m.If(self.start):
@@ -271,25 +271,30 @@ class Datapath(wiring.Component):
         with m.Switch(opcode):
             with m.Case(Opcode.SPLIT):
                 gathered = ~self.job.gather | mover.done
-                m.d.comb += self.command_done.eq(classifier.done & gathered & lists_out)
+                m.d.comb += finished.eq(classifier.done & gathered & lists_out)
             with m.Case(Opcode.COMMIT):
-                m.d.comb += self.command_done.eq(scanned & lists_out)
+                m.d.comb += finished.eq(scanned & lists_out)
             with m.Case(Opcode.LEARN, Opcode.LOAD):
-                m.d.comb += self.command_done.eq(learner.done)
+                m.d.comb += finished.eq(learner.done)
             with m.Default():
-                m.d.comb += self.command_done.eq(mover.done)
+                m.d.comb += finished.eq(mover.done)
 
         # The hot table begins with a CLEAR sweep; only that one makes the device busy by itself.
         with m.If(~table.busy & classifier.ready):
             m.d.sync += ready.eq(1)
+        # In registers, all in the same one: these come from everywhere and go far.
+        bus_quiet = reads.idle & writes.idle
+        m.d.sync += [
+            self.command_done.eq(finished),
+            self.write_idle.eq(writes.idle),
+            self.bus_quiet.eq(bus_quiet),
+            self.quiet.eq(bus_quiet & table.idle & learner.idle),
+        ]
         m.d.comb += [
             self.table_busy.eq(~ready),
-            self.write_idle.eq(writes.idle),
             self.write_fault.eq(writes.fault),
             self.write_fault_status.eq(writes.fault_code),
             self.write_fault_info.eq(writes.fault_addr),
-            self.bus_quiet.eq(reads.idle & writes.idle),
-            self.quiet.eq(self.bus_quiet & table.idle & learner.idle),
         ]
 
         faults = [
