@@ -7,6 +7,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,14 +107,13 @@ def implement(
     FlowError
         nextpnr is not installed, or cannot place or route the design.
     """
-    if shutil.which(_NEXTPNR) is None:
-        raise FlowError(f"{_NEXTPNR} is not on PATH: install the extra 'fpga'")
+    nextpnr = _find_nextpnr()
     progress("synthesis")
     cells = synthesise(block, folder)
     clocks = {}
     for seed in range(1, seeds + 1):
         progress(f"place and route, seed {seed} of {seeds}")
-        clocks[seed] = _place_and_route(folder, seed, clock_mhz)
+        clocks[seed] = _place_and_route(nextpnr, folder, seed, clock_mhz)
     return Report(cells, clocks)
 
 
@@ -143,9 +143,18 @@ def report(
         json_file.write_text(json.dumps({"name": name, **result.as_dict()}, indent=2) + "\n")
 
 
-def _place_and_route(folder: Path, seed: int, clock_mhz: float) -> float:
+def _find_nextpnr() -> str:
+    """Path of nextpnr: on PATH, or beside the interpreter, whose environment need not be active."""
+    for path in (None, str(Path(sys.executable).parent)):
+        found = shutil.which(_NEXTPNR, path=path)
+        if found is not None:
+            return found
+    raise FlowError(f"{_NEXTPNR} is not installed: install the extra 'fpga'")
+
+
+def _place_and_route(nextpnr: str, folder: Path, seed: int, clock_mhz: float) -> float:
     report = f"report_{seed}.json"
-    command = [_NEXTPNR, *_DEVICE, "--json", "netlist.json", "--report", report]
+    command = [nextpnr, *_DEVICE, "--json", "netlist.json", "--report", report]
     command += ["--freq", str(clock_mhz), "--seed", str(seed), "--timing-allow-fail"]
     command += ["--lpf-allow-unconstrained", "--log", f"nextpnr_{seed}.log"]
     # The WebAssembly build sees only what lies below the working folder.

@@ -64,15 +64,15 @@ class CommandProcessor(wiring.Component):
     """Runs the descriptors of the ring strictly in order.
 
     One descriptor at a time: fetch, check, start the blocks, wait until all of them are done and
-    every write is answered, write the record, advance the head. On a fault: `halt` the engines,
-    `abort` the learner, wait until the bus and the hot table are quiet, `flush` the blocks, then
-    write the record and stop until `resume`.
+    every write is answered, write the record, advance the head. On a fault: `halt` the engines and
+    the learner, wait until the bus and the hot table are quiet, `flush` the blocks, then write the
+    record and stop until `resume`.
 
     Members
     -------
     run, resume, soft_reset, ring_reset, ring_base, ring_log2, ring_tail
         From the registers; `resume`, `soft_reset` and `ring_reset` are pulses.
-    ring_head, busy, error, dirty, draining, completion_event, error_event, failure, counts
+    ring_head, busy, error, dirty, completion_event, error_event, failure, counts
         To the registers; the events are pulses.
     resetting : Out(1)
         A soft reset is under way.
@@ -106,8 +106,8 @@ class CommandProcessor(wiring.Component):
         The hot table, or the store of seen keys, is being cleared after reset.
     read_last : In(1)
         The last beat of a read burst transfers on the bus in this cycle.
-    halt, abort, flush : Out(1)
-        See above.
+    halt, flush : Out(1)
+        See above, one cycle late, since they go everywhere; `halt` also in a soft reset.
     learner_clear : Out(1)
         Pulse: the hot table has been cleared by a command.
     """
@@ -127,7 +127,6 @@ class CommandProcessor(wiring.Component):
                 "busy": Out(1),
                 "error": Out(1),
                 "dirty": Out(1),
-                "draining": Out(1),
                 "completion_event": Out(1),
                 "error_event": Out(1),
                 "failure": Out(stream.Signature(failure())),
@@ -161,7 +160,6 @@ class CommandProcessor(wiring.Component):
                 "table_busy": In(1),
                 "read_last": In(1),
                 "halt": Out(1),
-                "abort": Out(1),
                 "flush": Out(1),
                 "learner_clear": Out(1),
             }
@@ -180,7 +178,6 @@ class CommandProcessor(wiring.Component):
         status = Signal(Status)
         info = Signal(64)
         cycles = Signal(64)
-        record_cycles = Signal(64)
         record_written = Signal()
         recordable = Signal()
         last_split = Signal()
@@ -226,6 +223,7 @@ class CommandProcessor(wiring.Component):
             self.busy.eq(work_pending | executing | self.table_busy),
             fetcher.addr.eq(self.ring_base + (self.ring_head << 6)),
             checker.words.eq(words),
+            checker.far.eq(fetcher.far),
             checker.dirty.eq(self.dirty),
             checker.last_split.eq(last_split),
         ]
@@ -250,7 +248,7 @@ class CommandProcessor(wiring.Component):
             ]
         m.d.comb += [
             record[0].eq(Cat(status, opcode, words[0][16:32])),
-            Cat(record[8], record[9]).eq(record_cycles),
+            Cat(record[8], record[9]).eq(cycles),
             Cat(record[10], record[11]).eq(info),
             record[15].eq(1),
             completion.addr.eq(Cat(words[14], words[15])),
@@ -288,7 +286,7 @@ class CommandProcessor(wiring.Component):
 
         # Cycles in a state that waits for others, saturating.
         waited = Signal(3)
-        m.d.sync += [waited.eq(0), self.flush.eq(0)]
+        m.d.sync += [waited.eq(0), self.halt.eq(0), self.flush.eq(0)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += [
@@ -400,20 +398,20 @@ class CommandProcessor(wiring.Component):
                     m.d.sync += [last_split.eq(1), last_count.eq(counted.rows)]
                 m.next = "RECORD"
             with m.State("ABORT"):
-                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                m.d.sync += self.halt.eq(1)
                 m.d.sync += waited.eq(Mux(waited.all(), waited, waited + 1))
                 # Not before `halt` has stopped all that was about to go out.
                 with m.If(self.quiet & waited.all()):
                     m.d.sync += self.flush.eq(1)
                     m.next = "FLUSH"
             with m.State("FLUSH"):
-                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                m.d.sync += self.halt.eq(1)
                 with m.If(recordable):
                     m.next = "RECORD"
                 with m.Else():
                     m.next = "FAILED"
             with m.State("RECORD"):
-                m.d.sync += record_cycles.eq(cycles + to_address)
+                m.d.sync += cycles.eq(cycles + to_address)
                 with m.If(self.resetting):
                     m.next = "DRAIN"
                 with m.Elif(checker.unrecordable):
@@ -422,6 +420,8 @@ class CommandProcessor(wiring.Component):
                     m.d.comb += completion.start.eq(1)
                     m.next = "ANSWER"
             with m.State("ANSWER"):
+                # The record is being sent: its words must not change.
+                m.d.sync += cycles.eq(cycles)
                 m.d.comb += [
                     fail_status.eq(self.write_fault_status),
                     fail_info.eq(self.write_fault_info),
@@ -455,16 +455,16 @@ class CommandProcessor(wiring.Component):
                 ]
                 m.next = "IDLE"
             with m.State("DRAIN"):
-                m.d.comb += [self.halt.eq(1), self.abort.eq(1), self.draining.eq(1)]
+                m.d.sync += self.halt.eq(1)
                 m.d.sync += [
                     waited.eq(Mux(waited.all(), waited, waited + 1)),
                     # Ends itself, for it resets this register too.
                     self.reset_request.eq(self.bus_quiet & waited.all()),
                 ]
 
+        m.d.sync += self.fetching.eq(fsm.ongoing("FETCH"))
         m.d.comb += [
             executing.eq(~fsm.ongoing("IDLE")),
-            self.fetching.eq(fsm.ongoing("FETCH")),
             self.failure.payload.status.eq(status),
             self.failure.payload.info.eq(info),
         ]

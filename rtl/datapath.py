@@ -55,7 +55,7 @@ class Datapath(wiring.Component):
         From the registers.
     job, start, list_start, list_base, sweep, sweep_done, results, command_done
         See :class:`~hotline.rtl.command_processor.CommandProcessor`, whose counterparts these
-        are; likewise the faults, `halt`, `abort`, `flush`, `quiet` and `bus_quiet`.
+        are; likewise the faults, `halt`, `flush`, `quiet` and `bus_quiet`.
     start_ready : Out(1)
         `start` may come: the store of seen keys is empty.
     fetch_request, fetch_data, fetching, record
@@ -98,7 +98,6 @@ class Datapath(wiring.Component):
                 "write_fault_status": Out(Status),
                 "write_fault_info": Out(64),
                 "halt": In(1),
-                "abort": In(1),
                 "flush": In(1),
                 "bus_quiet": Out(1),
                 "quiet": Out(1),
@@ -132,10 +131,16 @@ class Datapath(wiring.Component):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
         opcode = self.job.opcode
-        self._split = opcode == Opcode.SPLIT
-        self._commit = opcode == Opcode.COMMIT
-        self._learns = (opcode == Opcode.LEARN) | (opcode == Opcode.LOAD)
-        self._moves = (opcode == Opcode.GATHER) | (opcode == Opcode.SCATTER)
+        self._split, self._commit, self._learns, self._moves = (
+            Signal(name=name) for name in ("split", "commit", "learns", "moves")
+        )
+        # In registers, since all routes hang on them; known long before `start`.
+        m.d.sync += [
+            self._split.eq(opcode == Opcode.SPLIT),
+            self._commit.eq(opcode == Opcode.COMMIT),
+            self._learns.eq(opcode.matches(Opcode.LEARN, Opcode.LOAD)),
+            self._moves.eq(opcode.matches(Opcode.GATHER, Opcode.SCATTER)),
+        ]
 
         m.d.comb += [reads.windows.eq(self.windows), writes.windows.eq(self.windows)]
         m.d.comb += [reads.halt.eq(self.halt), writes.halt.eq(self.halt)]
@@ -192,7 +197,7 @@ class Datapath(wiring.Component):
             learner.start.eq(self.start & self._learns),
             learner.mode.eq(load),
             learner.clear.eq(self.learner_clear),
-            learner.abort.eq(self.abort),
+            learner.abort.eq(self.halt),
             classifier.start.eq(self.start & self._split),
             classifier.gather.eq(job.gather),
             self.start_ready.eq(classifier.ready),
@@ -208,13 +213,13 @@ class Datapath(wiring.Component):
         _route(m, self._split, table.response, classifier.response)
         with m.If(self._split):
             m.d.comb += [
-                table.request.valid.eq(keys.groups.valid & ~self.abort),
+                table.request.valid.eq(keys.groups.valid & ~self.halt),
                 table.request.payload.op.eq(HotOp.LOOKUP),
                 table.request.payload.group.eq(keys.groups.payload),
-                keys.groups.ready.eq(table.request.ready & ~self.abort),
+                keys.groups.ready.eq(table.request.ready & ~self.halt),
             ]
             # After a fault the classifier may have stopped for good; what is in flight is lost.
-            with m.If(self.abort):
+            with m.If(self.halt):
                 m.d.comb += table.response.ready.eq(1)
 
     def _connect_rows(self, m: Module) -> None:
@@ -250,7 +255,7 @@ class Datapath(wiring.Component):
             else:
                 wiring.connect(m, source, writer.input)
             wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
-        with m.If(self._commit & self.abort):
+        with m.If(self._commit & self.halt):
             m.d.comb += table.records.ready.eq(1)
         wiring.connect(m, self._mover.output, writes.channel[_MOVED_ROWS])
         wiring.connect(m, wiring.flipped(self.record), writes.channel[_CONTROL])

@@ -13,8 +13,9 @@ from hotline.rtl.linear_reader import LinearReader
 
 __all__ = ["WORDS", "DescriptorChecker", "DescriptorFetcher", "descriptor_words"]
 
-#: 32-bit words of a descriptor.
+#: 32-bit words of a descriptor, and which of them are high halves of addresses.
 WORDS = DESCRIPTOR_BYTES // 4
+_HIGH_WORDS = (5, 7, 9, 11, 13, 15)
 
 
 def descriptor_words() -> data.ArrayLayout:
@@ -35,7 +36,9 @@ class DescriptorFetcher(wiring.Component):
     request, data
         Read port (see :class:`hotline.rtl.read_engine.ReadEngine`).
     words : Out
-        The descriptor.
+        The descriptor; bits of addresses above `addr_width` read 0.
+    far : Out(WORDS)
+        Those bits were not 0, by the number of the address's high word.
     done : Out(1)
         Pulse: `words` or `fault` are valid.
     fault : Out(1)
@@ -51,6 +54,7 @@ class DescriptorFetcher(wiring.Component):
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
                 "words": Out(descriptor_words()),
+                "far": Out(WORDS),
                 "done": Out(1),
                 "fault": Out(1),
             }
@@ -64,6 +68,8 @@ class DescriptorFetcher(wiring.Component):
         beat = Signal(range(max(2, beats)))
         active = Signal()
         payload = self.data.payload
+        # Of an address only what the bus can reach is kept, and whether there was more.
+        reach = config.addr_width - 32
 
         m.d.comb += [
             reader.start.eq(self.start),
@@ -77,9 +83,18 @@ class DescriptorFetcher(wiring.Component):
             m.d.sync += [active.eq(1), beat.eq(0), self.fault.eq(0)]
         with m.If(self.data.valid & self.data.ready):
             last = payload.fault | (beat == beats - 1)
+            # Each beat to its place, so that words which nobody uses cost nothing.
+            with m.Switch(beat):
+                for place in range(beats):
+                    with m.Case(place):
+                        for n in range(config.data_words):
+                            number = place * config.data_words + n
+                            word = payload.data.word_select(n, 32)
+                            if number in _HIGH_WORDS:
+                                m.d.sync += self.far[number].eq(word[reach:].any())
+                                word = word[:reach]
+                            m.d.sync += self.words[number].eq(word)
             m.d.sync += [
-                # A shift register rather than an addressed write: no decoder in front of 512 FFs.
-                Cat(self.words).eq(Cat(Cat(self.words)[config.data_width :], payload.data)),
                 beat.eq(beat + 1),
                 self.fault.eq(payload.fault),
                 self.done.eq(last),
@@ -97,8 +112,8 @@ class DescriptorChecker(wiring.Component):
     -------
     start : In(1)
         Pulse: `words` are valid and hold until `done`.
-    words : In
-        The descriptor.
+    words, far : In
+        The descriptor, as the fetcher hands it out.
     dirty, last_split : In(1)
         The directory has uncommitted changes; a SPLIT has succeeded that GATHER LAST can follow.
     done : Out(1)
@@ -115,6 +130,7 @@ class DescriptorChecker(wiring.Component):
             {
                 "start": In(1),
                 "words": In(descriptor_words()),
+                "far": In(WORDS),
                 "dirty": In(1),
                 "last_split": In(1),
                 "done": Out(1),
@@ -160,11 +176,10 @@ class DescriptorChecker(wiring.Component):
         addend = Signal(32 + table_bits)
         multiplier = Signal(table_bits)
         step = Signal(range(table_bits + 1))
-        one_hot = Cat(words[6], words[7]) == 0
+        one_hot = (Cat(words[6], words[7]) == 0) & ~self.far[7]
 
         def unreachable(low: int) -> Value:
-            address = Cat(words[low], words[low + 1])
-            return address[:6].any() | address[config.addr_width :].any()
+            return words[low][:6].any() | self.far[low + 1]
 
         bad = {
             0: (flags & ~flag_mask).any() | ~built | (gather_last & ~self.last_split),

@@ -67,8 +67,8 @@ class HashPipeline(wiring.Component):
     -------
     enable : In(1)
     key : In(key_bits)
-    key_out, z : Out(key_bits)
-        The key again, and its permutation.
+    z : Out(key_bits)
+        The key's permutation.
     hashes : Out((key_bits - bank_bits) * hash_count)
         h_0 in the lowest bits, then h_1 and so on.
     """
@@ -82,7 +82,6 @@ class HashPipeline(wiring.Component):
             {
                 "enable": In(1),
                 "key": In(config.key_bits),
-                "key_out": Out(config.key_bits),
                 "z": Out(config.key_bits),
                 "hashes": Out(width * self.count),
             }
@@ -93,12 +92,10 @@ class HashPipeline(wiring.Component):
         config = self.config
         bits = config.key_bits
         width = bits - config.bank_bits
-        key: Value = self.key
         z: Value = self.key
         taps: list[Value] = []
         for stage in range(self.stages):
             first = 2 * stage
-            key = self._register(m, f"key_{stage}", key, bits)
             if first < Z_ROUNDS:
                 mixed = self._two_rounds(m, z, bits, first)
                 z = self._register(m, f"z_{stage}", mixed, bits)
@@ -111,7 +108,6 @@ class HashPipeline(wiring.Component):
                 for n, tap in enumerate([*taps, mixed])
             ]
         m.d.comb += [
-            self.key_out.eq(key),
             self.z.eq(z),
             self.hashes.eq(Cat(z[config.bank_bits :], *taps)),
         ]

@@ -29,7 +29,9 @@ from hotline.rtl.hot_update import (
     NewEntries,
     UpdateDecision,
     entry_layout,
+    entry_status,
     entry_valid,
+    state_bits,
     way_outlook,
 )
 
@@ -143,40 +145,50 @@ class HotBank(wiring.Component):
             ops.append(self._delayed(m, f"op_{stage}", [ops[-1]])[0])
         self._interlock(m, writes, indices)
 
-        write = Signal(config.ways)
-        written = Signal(entries, reset_less=True)
+        write, write_tag = Signal(config.ways), Signal(config.ways)
+        written = Signal(data.ArrayLayout(entry_status(config), config.ways), reset_less=True)
         address = self._delayed(m, "index_5", indices[4])
+        written_tag = self._delayed(m, "tag_5", tags[4])
         read_a = Signal(entries)
         read_b = Signal(entries)
         b_hash = self._register(m, "b_hash_0", self.b_hash) if self.dual else None
         b_indices = self._indices(b_hash) if b_hash is not None else None
         for way in ways:
-            memory = Memory(
-                shape=entry_layout(config),
-                depth=1 << index_width(config),
-                init=[],
-                attrs={"no_rw_check": 1},
-            )
-            m.submodules[f"way_{way}"] = memory
-            port_a = memory.read_port()
-            port_w = memory.write_port()
+            # One address for reading and writing on port B: then it is one physical port.
             shared = Signal(index_width(config), name=f"shared_{way}")
-            m.d.comb += [
-                port_a.addr.eq(indices[0][way]),
-                read_a[way].eq(port_a.data),
-                port_w.en.eq(write[way]),
-                port_w.data.eq(written[way]),
-                shared.eq(address[way]),
-                port_w.addr.eq(shared),
-            ]
+            m.d.comb += shared.eq(address[way])
             if b_indices is not None:
-                # One address for reading and writing: then it is one physical port.
-                port_b = memory.read_port()
+                m.d.comb += shared.eq(Mux(write[way], address[way], b_indices[way]))
+            # State and tag apart, since a tag changes only with the key: an update need not carry
+            # the old one along to write it back.
+            parts = (
+                ("state", entry_status(config), written[way], write[way]),
+                ("tag", unsigned(config.tag_bits), written_tag[way], write_tag[way]),
+            )
+            ports_a, ports_b = [], []
+            for name, shape, value, enable in parts:
+                memory = Memory(
+                    shape=shape,
+                    depth=1 << index_width(config),
+                    init=[],
+                    attrs={"no_rw_check": 1},
+                )
+                m.submodules[f"way_{way}_{name}"] = memory
+                port_a, port_w = memory.read_port(), memory.write_port()
                 m.d.comb += [
-                    shared.eq(Mux(write[way], address[way], b_indices[way])),
-                    port_b.addr.eq(shared),
-                    read_b[way].eq(port_b.data),
+                    port_a.addr.eq(indices[0][way]),
+                    port_w.en.eq(enable),
+                    port_w.data.eq(value),
+                    port_w.addr.eq(shared),
                 ]
+                ports_a.append(Value.cast(port_a.data))
+                if b_indices is not None:
+                    port_b = memory.read_port()
+                    m.d.comb += port_b.addr.eq(shared)
+                    ports_b.append(Value.cast(port_b.data))
+            m.d.comb += read_a[way].eq(Cat(*ports_a))
+            if b_indices is not None:
+                m.d.comb += read_b[way].eq(Cat(*ports_b))
 
         # S2.
         entry = Signal(entries, reset_less=True)
@@ -190,7 +202,8 @@ class HotBank(wiring.Component):
         # S3.
         match = self._register(m, "match", self._compare(entry, tags[2]))
         outcome = Signal(way_outlook(config), reset_less=True)
-        old = self._register(m, "old_3", entry)
+        old = self._register(m, "old_3", Cat(entry[way].state for way in ways))
+        changed = self._register(m, "changed_3", Cat(entry[way].changed for way in ways))
         m.submodules.decision = decision = UpdateDecision(config)
         m.d.sync += outcome.eq(outlook.outlook)
         m.d.comb += [
@@ -199,7 +212,7 @@ class HotBank(wiring.Component):
             decision.outlook.eq(outcome),
         ]
         for way in ways:
-            m.d.comb += decision.old[way].eq(old[way].state)
+            m.d.comb += decision.old[way].eq(old.word_select(way, state_bits(config)))
         if config.sample_aware:
             self._context(m, request, outlook, decision)
 
@@ -211,7 +224,7 @@ class HotBank(wiring.Component):
             (self.a_result, decision.result),
             (new.state, decision.state),
             (new.gap, decision.gap),
-            (new.old, old),
+            (new.changed, changed),
         ):
             m.d.comb += target.eq(self._register(m, "decided", value))
         m.d.comb += [
@@ -221,12 +234,11 @@ class HotBank(wiring.Component):
             new.insert.eq(insert),
             new.unmark.eq((ops[4] == BankOp.CLEAR) | (ops[4] == BankOp.UNMARK)),
         ]
-        for way in ways:
-            m.d.comb += new.tag[way].eq(tags[4][way])
 
         # S5.
         m.d.sync += [
             write.eq(Mux(valid[4] & writes[4], insert | change, 0)),
+            write_tag.eq(Mux(valid[4] & writes[4], insert, 0)),
             written.eq(new.new),
         ]
         if b_hash is not None:

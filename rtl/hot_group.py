@@ -37,7 +37,6 @@ def hashed_group(config: Config) -> data.StructLayout:
             "op": HotOp,
             "learn": learn_context(config),
             "meta": group_meta(config),
-            "key": data.ArrayLayout(config.key_bits, config.lanes),
             "z": data.ArrayLayout(config.key_bits, config.lanes),
             "hash": data.ArrayLayout(hash_array(config), config.lanes),
         }
@@ -51,7 +50,6 @@ def group_context(config: Config) -> data.StructLayout:
         {
             "op": HotOp,
             "meta": group_meta(config),
-            "key": data.ArrayLayout(config.key_bits, config.lanes),
             "z": data.ArrayLayout(config.key_bits, config.lanes),
             "index": data.ArrayLayout(indices, config.lanes),
         }
@@ -97,7 +95,6 @@ def keep_context(config: Config, target: data.View, group: data.View) -> list:
     statements = [
         target.op.eq(group.op),
         target.meta.eq(group.meta),
-        target.key.eq(group.key),
         target.z.eq(group.z),
     ]
     for lane in range(config.lanes):
@@ -112,7 +109,6 @@ def answer(config: Config, target: data.View, context: data.View, results: list[
     statements = [
         target.op.eq(context.op),
         target.meta.eq(context.meta),
-        target.key.eq(context.key),
         target.z.eq(context.z),
     ]
     for lane, result in enumerate(results):
@@ -173,7 +169,6 @@ class GroupHash(wiring.Component):
             m.d.comb += [
                 pipeline.enable.eq(move),
                 pipeline.key.eq(request.group.key[lane]),
-                group.key[lane].eq(pipeline.key_out),
                 group.z[lane].eq(pipeline.z),
                 group.hash[lane].eq(pipeline.hashes),
             ]

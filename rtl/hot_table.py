@@ -6,10 +6,11 @@ Source: spec section 5 and `tracker.md`.
 from __future__ import annotations
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import enum, stream, wiring
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.commit_scan import CommitScan
 from hotline.rtl.crossbar import Crossbar
 from hotline.rtl.crossbar_bank import own_request
@@ -20,6 +21,9 @@ from hotline.rtl.interfaces import hot_request, hot_response, list_beat
 from hotline.rtl.lane_ports import LanePorts
 
 __all__ = ["HotTable", "Sweep"]
+
+#: Groups between request and answer; more than the pipelines and queues hold.
+_MOST_IN_FLIGHT = 64
 
 
 class Sweep(enum.Enum, shape=2):
@@ -100,13 +104,25 @@ class HotTable(wiring.Component):
         for number, bank in enumerate(banks):
             m.submodules[f"bank_{number}"] = bank
 
+        # The keys wait in block RAM for their answers: cheaper than to carry them along.
+        m.submodules.keys = keys = BlockFIFO(
+            data.ArrayLayout(config.key_bits, config.lanes), _MOST_IN_FLIGHT
+        )
         wiring.connect(m, hashes.output, dispatch.request)
+        answers = dispatch.response
         if config.lanes > 1:
             m.submodules.output = output = StreamRegister(hot_response(config))
             wiring.connect(m, dispatch.response, output.input)
-            wiring.connect(m, output.output, wiring.flipped(self.response))
-        else:
-            wiring.connect(m, dispatch.response, wiring.flipped(self.response))
+            answers = output.output
+        m.d.comb += [
+            self.response.payload.eq(answers.payload),
+            self.response.payload.key.eq(keys.output.payload),
+            self.response.valid.eq(answers.valid & keys.output.valid),
+            answers.ready.eq(self.response.ready & keys.output.valid),
+            keys.output.ready.eq(self.response.ready & answers.valid),
+            keys.input.payload.eq(self.request.payload.group.key),
+            keys.input.valid.eq(self.request.valid & self.request.ready),
+        ]
 
         open_ = Signal()
         in_flight = Signal(8)
@@ -120,8 +136,8 @@ class HotTable(wiring.Component):
         ]
         m.d.comb += [
             hashes.input.payload.eq(self.request.payload),
-            hashes.input.valid.eq(self.request.valid & open_),
-            self.request.ready.eq(hashes.input.ready & open_),
+            hashes.input.valid.eq(self.request.valid & open_ & keys.input.ready),
+            self.request.ready.eq(hashes.input.ready & open_ & keys.input.ready),
             self.bank_stall.eq(dispatch.stall),
         ]
         m.d.sync += in_flight.eq(in_flight + accepted - answered)

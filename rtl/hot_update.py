@@ -18,6 +18,7 @@ __all__ = [
     "NewEntries",
     "UpdateDecision",
     "entry_layout",
+    "entry_status",
     "entry_valid",
     "one_hot_first",
     "state_bits",
@@ -51,6 +52,11 @@ def entry_layout(config: Config) -> data.StructLayout:
             "tag": unsigned(config.tag_bits),
         }
     )
+
+
+def entry_status(config: Config) -> data.StructLayout:
+    """An entry without its tag: what changes when the key stays."""
+    return data.StructLayout({"state": unsigned(state_bits(config)), "changed": unsigned(1)})
 
 
 def entry_valid(config: Config, state: Value) -> Value:
@@ -208,7 +214,7 @@ class UpdateDecision(wiring.Component):
 
 
 class NewEntries(wiring.Component):
-    """The entries to write: old ones, changed, or the key's.
+    """State and mark to write. The tag of a key that is inserted is the key's own.
 
     Combinational.
 
@@ -223,25 +229,21 @@ class NewEntries(wiring.Component):
         See :class:`UpdateDecision`.
     unmark : In(1)
         All marks go.
-    old : In(ArrayLayout(entry, ways))
-        Mark and tag are used.
-    tag : In(ArrayLayout(tag, ways))
-        The key's tags.
-    new : Out(ArrayLayout(entry, ways))
+    changed : In(ways)
+        The old marks.
+    new : Out(ArrayLayout(entry_status, ways))
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        entries = data.ArrayLayout(entry_layout(config), config.ways)
         super().__init__(
             {
                 "insert": In(config.ways),
                 "state": In(data.ArrayLayout(state_bits(config), config.ways)),
                 "gap": In(config.counter_bits),
                 "unmark": In(1),
-                "old": In(entries),
-                "tag": In(data.ArrayLayout(config.tag_bits, config.ways)),
-                "new": Out(entries),
+                "changed": In(config.ways),
+                "new": Out(data.ArrayLayout(entry_status(config), config.ways)),
             }
         )
 
@@ -250,14 +252,13 @@ class NewEntries(wiring.Component):
         config = self.config
         fresh = 1 if config.sample_aware else (((1 << config.counter_bits) - 2) << 1) | 1
         for way in range(config.ways):
-            old, new, insert = self.old[way], self.new[way], self.insert[way]
+            new, insert = self.new[way], self.insert[way]
             state: Value = self.state[way]
             if not config.sample_aware:
                 aged = (state[1:] + self.gap)[: config.counter_bits]
                 state = Cat(state[0], aged)
             m.d.comb += [
                 new.state.eq(Mux(insert, fresh, state)),
-                new.changed.eq((old.changed | insert) & ~self.unmark),
-                new.tag.eq(Mux(insert, self.tag[way], old.tag)),
+                new.changed.eq((self.changed[way] | insert) & ~self.unmark),
             ]
         return m

@@ -52,8 +52,9 @@ class ListWriter(wiring.Component):
         config = self._config
         low, offset_bits = beat_bits(config), log2(aligned_beats(config))
         upper_bits = bus_address(config).width - low
-        # Beats, as an address: of the burst's first beat, and of the beat held back.
-        first, place = Signal(upper_bits), Signal(upper_bits)
+        # Beats, as an address: of the beat held back, and of the burst's first one; these differ
+        # only below the multiple at which bursts end.
+        first, place = Signal(offset_bits), Signal(upper_bits)
         held, held_last = Signal(), Signal()
         beat = Signal(list_beat(config))
         # An end marker with strobe 0 is no beat of its own, it ends the one before.
@@ -65,7 +66,7 @@ class ListWriter(wiring.Component):
             self.output.valid.eq(held & (held_last | self.input.valid)),
             self.output.payload.data.eq(beat.data),
             self.output.payload.strobe.eq(beat.strobe),
-            self.output.payload.addr.eq(Cat(Const(0, low), first)),
+            self.output.payload.addr.eq(Cat(Const(0, low), first, place[offset_bits:])),
             self.output.payload.last.eq(ends_burst | held_last | marker),
             send.eq(self.output.valid & self.output.ready),
             self.input.ready.eq(~held | (self.output.ready & ~held_last)),
@@ -73,7 +74,7 @@ class ListWriter(wiring.Component):
         with m.If(send):
             m.d.sync += [held.eq(0), place.eq(place + 1)]
             with m.If(ends_burst):
-                m.d.sync += first.eq(place + 1)
+                m.d.sync += first.eq(0)
         with m.If(self.input.valid & self.input.ready & ~marker):
             m.d.sync += [
                 held.eq(1),

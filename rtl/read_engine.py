@@ -138,25 +138,16 @@ class ReadEngine(wiring.Component):
         return m
 
     def _elaborate_issue(self, m: Module) -> None:
-        """Request -> checked by the windows -> AR register; all stages move together."""
+        """Request -> checked by the windows -> AR register; all stages move together.
+
+        A request that was let in when the stages stop waits in `spare`: so `ready` depends on
+        registers alone, and ARREADY does not reach the readers in the same cycle.
+        """
         config, count, axi = self._config, len(self._depths), self.axi
         step, grant = Signal(), Signal(count, init=1)
         open_, want, taken = Signal(count), Signal(count), Signal(count)
         request = Signal(read_request(config))
         start = Signal(self._pointer_bits)
-        for i, port in enumerate(self._ports):
-            m.d.comb += [
-                open_[i].eq(port.fits | port.blocked | self.halt),
-                want[i].eq(self.request[i].valid & open_[i]),
-                self.request[i].ready.eq(grant[i] & open_[i] & step),
-                taken[i].eq(grant[i] & want[i] & step),
-                port.take.eq(taken[i]),
-                port.take_beats.eq(self.request[i].payload.beats),
-            ]
-            with m.If(grant[i]):
-                m.d.comb += [request.eq(self.request[i].payload), start.eq(port.start)]
-        m.d.sync += grant.eq(next_grant(grant, want))
-
         stage = data.StructLayout(
             {
                 "valid": 1,
@@ -166,23 +157,37 @@ class ReadEngine(wiring.Component):
                 "length": 8,
             }
         )
-        first, second = Signal(stage), Signal(stage)
+        new, spare, first, second = Signal(stage), Signal(stage), Signal(stage), Signal(stage)
+        for i, port in enumerate(self._ports):
+            m.d.comb += [
+                open_[i].eq(port.fits | port.blocked | self.halt),
+                want[i].eq(self.request[i].valid & open_[i]),
+                self.request[i].ready.eq(grant[i] & open_[i] & ~spare.valid),
+                taken[i].eq(grant[i] & want[i] & ~spare.valid),
+                port.take.eq(taken[i]),
+                port.take_beats.eq(self.request[i].payload.beats),
+            ]
+            with m.If(grant[i]):
+                m.d.comb += [request.eq(self.request[i].payload), start.eq(port.start)]
+        m.d.sync += grant.eq(next_grant(grant, want))
+
         m.submodules.check = check = WindowCheck(config)
         m.d.comb += [
             check.windows.eq(self.windows),
             check.addr.eq(first.addr),
             check.length.eq(first.length),
             check.enable.eq(step),
+            new.valid.eq(taken.any()),
+            new.port.eq(grant),
+            new.start.eq(start),
+            new.addr.eq(request.addr),
+            new.length.eq(request.beats - 1),
         ]
         with m.If(step):
-            m.d.sync += [
-                first.valid.eq(taken.any()),
-                first.port.eq(grant),
-                first.start.eq(start),
-                first.addr.eq(request.addr),
-                first.length.eq(request.beats - 1),
-                second.eq(first),
-            ]
+            m.d.sync += [second.eq(first), first.eq(Mux(spare.valid, spare, new))]
+        with m.If(~spare.valid):
+            m.d.sync += spare.eq(new)
+        m.d.sync += spare.valid.eq(~step & (spare.valid | new.valid))
 
         drop, refuse, issue, room = Signal(), Signal(), Signal(), Signal()
         blocked = Cat(port.blocked for port in self._ports)
@@ -235,7 +240,7 @@ class ReadEngine(wiring.Component):
         m.d.comb += [
             full.eq(flying == config.read_outstanding),
             nearly_full.eq(flying == config.read_outstanding - 1),
-            self.idle.eq(~first.valid & ~second.valid & (unretired == 0)),
+            self.idle.eq(~spare.valid & ~first.valid & ~second.valid & (unretired == 0)),
         ]
         m.d.sync += [
             flying.eq(flying + issue - self._returned),

@@ -83,15 +83,16 @@ class Hotline(wiring.Component):
         for name in ("run", "resume", "soft_reset", "ring_reset", "ring_base", "ring_log2"):
             m.d.comb += getattr(processor, name).eq(getattr(registers, name))
         m.d.comb += processor.ring_tail.eq(registers.ring_tail)
-        for name in ("ring_head", "busy", "error", "dirty", "draining"):
+        for name in ("ring_head", "busy", "error", "dirty"):
             m.d.comb += getattr(registers, name).eq(getattr(processor, name))
         m.d.comb += [
+            registers.draining.eq(processor.halt),
             registers.completion_event.eq(processor.completion_event),
             registers.error_event.eq(processor.error_event),
         ]
         for name in (
             "job", "start", "list_start", "list_base", "learner_clear", "fetching",
-            "halt", "abort", "flush",
+            "halt", "flush",
         ):  # fmt: skip
             m.d.comb += getattr(datapath, name).eq(getattr(processor, name))
         for name in (

@@ -40,7 +40,6 @@ def test_pipeline_and_inverse(name: str) -> None:
                 ctx.set(pipeline.key, int(keys[step]))
             if step >= pipeline.stages:
                 n = step - pipeline.stages
-                assert ctx.get(pipeline.key_out) == keys[n]
                 assert ctx.get(pipeline.z) == z[n]
                 hashes = ctx.get(pipeline.hashes)
                 for way in range(count):
