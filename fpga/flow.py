@@ -70,6 +70,11 @@ def synthesise(block: wiring.Component, folder: Path) -> dict[str, int]:
     design = libyosys.Design()
     for command in (
         f"read_verilog {source}",
+        # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
+        f"hierarchy -top {_TOP}",
+        "proc",
+        "flatten",
+        "opt_clean -purge",
         f"synth_ecp5 -abc9 -top {_TOP} -json {netlist}",
     ):
         libyosys.Pass.call(design, f"tee -q {command}")

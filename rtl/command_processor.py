@@ -405,7 +405,7 @@ class CommandProcessor(wiring.Component):
                     m.d.sync += self.flush.eq(1)
                     m.next = "FLUSH"
             with m.State("FLUSH"):
-                m.d.sync += self.halt.eq(1)
+                # `halt` ends here, or it would swallow the record.
                 with m.If(recordable):
                     m.next = "RECORD"
                 with m.Else():

@@ -16,6 +16,7 @@ from hotline.rtl.interfaces import (
     HotOp,
     Status,
     bus_address,
+    hot_request,
     read_beat,
     read_request,
     windows,
@@ -157,12 +158,18 @@ class Datapath(wiring.Component):
         """The stream port, to the one who has it; lengths and rows have their own."""
         reads, keys, rows = self._reads, self._keys, self._list_reader
         port, data = reads.request[_STREAM], reads.data[_STREAM]
-        _route(m, ~self.fetching & ~self._moves, keys.index_request, port)
-        _route(m, ~self.fetching & self._moves, rows.request, port)
-        _route(m, self.fetching, wiring.flipped(self.fetch_request), port)
-        _route(m, ~self.fetching & ~self._moves, data, keys.index_data)
-        _route(m, ~self.fetching & self._moves, data, rows.data)
-        _route(m, self.fetching, data, wiring.flipped(self.fetch_data))
+        streams = ~self.fetching & ~self._moves
+        lists = ~self.fetching & self._moves
+        fetch_request = wiring.flipped(self.fetch_request)
+        fetch_data = wiring.flipped(self.fetch_data)
+        _join(
+            m,
+            port,
+            (streams, keys.index_request),
+            (lists, rows.request),
+            (self.fetching, fetch_request),
+        )
+        _fork(m, data, (streams, keys.index_data), (lists, rows.data), (self.fetching, fetch_data))
         wiring.connect(m, keys.length_request, reads.request[_LENGTHS])
         wiring.connect(m, reads.data[_LENGTHS], keys.length_data)
         wiring.connect(m, self._mover.request, reads.request[_ROWS])
@@ -207,20 +214,35 @@ class Datapath(wiring.Component):
             self.bank_stall.eq(table.bank_stall),
         ]
         wiring.connect(m, wiring.flipped(self.sweep), table.sweep)
-        _route(m, self._learns, keys.groups, learner.groups)
-        _route(m, self._learns, learner.hot_request, table.request)
-        _route(m, self._learns, table.response, learner.hot_response)
-        _route(m, self._split, table.response, classifier.response)
+        lookups = stream.Signature(hot_request(self.config)).create()
+        m.d.comb += [
+            lookups.payload.op.eq(HotOp.LOOKUP),
+            lookups.payload.group.eq(keys.groups.payload),
+            lookups.valid.eq(keys.groups.valid),
+        ]
         with m.If(self._split):
-            m.d.comb += [
-                table.request.valid.eq(keys.groups.valid & ~self.halt),
-                table.request.payload.op.eq(HotOp.LOOKUP),
-                table.request.payload.group.eq(keys.groups.payload),
-                keys.groups.ready.eq(table.request.ready & ~self.halt),
-            ]
-            # After a fault the classifier may have stopped for good; what is in flight is lost.
-            with m.If(self.halt):
-                m.d.comb += table.response.ready.eq(1)
+            m.d.comb += keys.groups.ready.eq(lookups.ready)
+        with m.Else():
+            m.d.comb += keys.groups.ready.eq(learner.groups.ready & self._learns)
+        m.d.comb += [
+            learner.groups.payload.eq(keys.groups.payload),
+            learner.groups.valid.eq(keys.groups.valid & self._learns),
+        ]
+        _join(
+            m,
+            table.request,
+            (self._learns, learner.hot_request),
+            (self._split & ~self.halt, lookups),
+        )
+        _fork(
+            m,
+            table.response,
+            (self._learns, learner.hot_response),
+            (self._split, classifier.response),
+        )
+        # After a fault the classifier may have stopped for good; what is in flight is lost.
+        with m.If(self._split & self.halt):
+            m.d.comb += table.response.ready.eq(1)
 
     def _connect_rows(self, m: Module) -> None:
         """Row lists, from the classifier or from memory, to the row mover."""
@@ -240,8 +262,12 @@ class Datapath(wiring.Component):
             reader.addr.eq(job.lists),
             reader.count.eq(job.count),
         ]
-        _route(m, self._split, self._classifier.rows, mover.entries)
-        _route(m, self._moves, reader.entries, mover.entries)
+        _join(
+            m,
+            mover.entries,
+            (self._split, self._classifier.rows),
+            (self._moves, reader.entries),
+        )
 
     def _connect_writes(self, m: Module) -> None:
         """The lists, the records of COMMIT in the place of the last list, and the rows."""
@@ -250,8 +276,7 @@ class Datapath(wiring.Component):
             source = getattr(self._classifier, name)
             m.d.comb += [writer.start.eq(self.list_start[i]), writer.base.eq(self.list_base)]
             if i == len(LISTS) - 1:
-                _route(m, ~self._commit, source, writer.input)
-                _route(m, self._commit, table.records, writer.input)
+                _join(m, writer.input, (~self._commit, source), (self._commit, table.records))
             else:
                 wiring.connect(m, source, writer.input)
             wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
@@ -341,11 +366,17 @@ class Datapath(wiring.Component):
                 m.d.comb += counts.rows.eq(mover.count)
 
 
-def _route(m: Module, enable: Value, source: object, sink: object) -> None:
-    """Join two streams while `enable` is 1. Each end has one enabled route at a time."""
-    with m.If(enable):
-        m.d.comb += [
-            sink.valid.eq(source.valid),
-            sink.payload.eq(source.payload),
-            source.ready.eq(sink.ready),
-        ]
+def _join(m: Module, sink: object, *routes: tuple[Value, object]) -> None:
+    """One stream out of several (enable, source), of which at most one is enabled at a time."""
+    for enable, source in routes:
+        with m.If(enable):
+            m.d.comb += [sink.valid.eq(source.valid), sink.payload.eq(source.payload)]
+        m.d.comb += source.ready.eq(sink.ready & enable)
+
+
+def _fork(m: Module, source: object, *routes: tuple[Value, object]) -> None:
+    """A stream to one of several (enable, sink). The payload goes to all: no gates in its way."""
+    for enable, sink in routes:
+        m.d.comb += [sink.valid.eq(source.valid & enable), sink.payload.eq(source.payload)]
+        with m.If(enable):
+            m.d.comb += source.ready.eq(sink.ready)

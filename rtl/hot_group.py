@@ -18,8 +18,6 @@ from hotline.rtl.interfaces import (
 
 __all__ = [
     "GroupHash",
-    "StreamPair",
-    "StreamRegister",
     "answer",
     "bank_of",
     "bank_port",
@@ -184,98 +182,4 @@ class GroupHash(wiring.Component):
             self.output.valid.eq(valid),
             Cat(group.op, group.learn, group.meta).eq(rest),
         ]
-        return m
-
-
-class StreamRegister(wiring.Component):
-    """A stream with valid and ready both from registers, at full rate. Latency 1 cycle.
-
-    Parameters
-    ----------
-    shape : shape-castable
-        Payload.
-
-    Members
-    -------
-    input, output : streams of `shape`
-    """
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {
-                "input": In(stream.Signature(shape)),
-                "output": Out(stream.Signature(shape)),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        spare = Signal(self.shape, reset_less=True)
-        front = Signal(self.shape, reset_less=True)
-        full = Signal()
-        valid = Signal()
-        m.d.comb += [
-            self.input.ready.eq(~full),
-            self.output.valid.eq(valid),
-            self.output.payload.eq(front),
-        ]
-        with m.If(~full):
-            m.d.sync += spare.eq(self.input.payload)
-        with m.If(self.output.ready | ~valid):
-            m.d.sync += [valid.eq(full | self.input.valid), full.eq(0)]
-            m.d.sync += front.eq(Mux(full, spare, self.input.payload))
-        with m.Elif(self.input.valid):
-            m.d.sync += full.eq(1)
-        return m
-
-
-class StreamPair(wiring.Component):
-    """Two registers in turns: as :class:`StreamRegister`, but fit for a late `output.ready`.
-
-    `output.ready` reaches a few flip-flops only, whatever the width of the payload. For that the
-    payload comes out of a multiplexer. Latency 1 cycle, full rate. Reset empties it.
-
-    Parameters
-    ----------
-    shape : shape-castable
-        Payload.
-
-    Members
-    -------
-    input, output : streams of `shape`
-    """
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {
-                "input": In(stream.Signature(shape)),
-                "output": Out(stream.Signature(shape)),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        places = [Signal(self.shape, name=f"place_{n}", reset_less=True) for n in range(2)]
-        write, read = Signal(), Signal()
-        full = Signal(2)
-        both = Signal()
-        put = self.input.valid & self.input.ready
-        take = self.output.valid & self.output.ready
-        m.d.comb += [
-            self.input.ready.eq(~both),
-            self.output.valid.eq(full.bit_select(read, 1)),
-            self.output.payload.eq(Mux(read, places[1], places[0])),
-        ]
-        # full.all(), but from a register.
-        m.d.sync += both.eq(~take & (both | (full.any() & put)))
-        with m.If(put):
-            m.d.sync += [write.eq(~write), full.bit_select(write, 1).eq(1)]
-        with m.If(take):
-            m.d.sync += [read.eq(~read), full.bit_select(read, 1).eq(0)]
-        for n, place in enumerate(places):
-            # While it is the next to be written, an empty place may take anything.
-            with m.If((write == n) & ~full[n]):
-                m.d.sync += place.eq(self.input.payload)
         return m

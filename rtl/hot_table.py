@@ -15,10 +15,11 @@ from hotline.rtl.commit_scan import CommitScan
 from hotline.rtl.crossbar import Crossbar
 from hotline.rtl.crossbar_bank import own_request
 from hotline.rtl.hot_bank import READ_LATENCY, RESULT_LATENCY, HotBank
-from hotline.rtl.hot_group import GroupHash, StreamRegister
+from hotline.rtl.hot_group import GroupHash
 from hotline.rtl.hot_update import BankOp
 from hotline.rtl.interfaces import hot_request, hot_response, list_beat
 from hotline.rtl.lane_ports import LanePorts
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["HotTable", "Sweep"]
 

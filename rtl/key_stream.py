@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.group_cutter import GroupCutter, cut
-from hotline.rtl.hot_group import StreamRegister
 from hotline.rtl.index_gearbox import WORD_BITS, IndexGearbox
 from hotline.rtl.interfaces import (
     Status,
@@ -22,6 +21,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.length_checker import KeyMode, LengthChecker
 from hotline.rtl.linear_reader import LinearReader
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["KeyMode", "KeyStream"]
 
@@ -161,14 +161,14 @@ class KeyStream(wiring.Component):
         wiring.connect(m, length_reader.request, wiring.flipped(self.length_request))
         self._size_lengths(m, length_reader, begin & some & bags)
 
-        move = Signal()
-        m.d.comb += [
-            move.eq(~self.groups.valid | self.groups.ready),
-            gearbox.groups.ready.eq(move),
-        ]
+        # All stages move together, and the stall of the consumer does not reach them at once.
+        m.submodules.out = out = StreamRegister(key_group(config))
+        wiring.connect(m, out.output, wiring.flipped(self.groups))
+        move = out.input.ready
+        m.d.comb += gearbox.groups.ready.eq(move)
         stage = self._look_up(m, gearbox.groups, move)
         stage = self._compare(m, stage, move)
-        self._deliver(m, stage, move, stopped, checker.info)
+        self._deliver(m, stage, out.input, stopped, checker.info)
         return m
 
     def _size_lengths(self, m: Module, reader: LinearReader, start: Signal) -> None:
@@ -300,13 +300,15 @@ class KeyStream(wiring.Component):
                 m.d.sync += bad[i].eq((i < cut_now.count) & wrong)
         return {"valid": valid, "lanes": result, "bad": bad}
 
-    def _deliver(self, m: Module, stage: dict, move: Signal, stopped: Signal, info: Signal) -> None:
+    def _deliver(
+        self, m: Module, stage: dict, groups: stream.Interface, stopped: Signal, info: Signal
+    ) -> None:
         """Emits groups until the first error in stream order, then the error group."""
         config = self.config
         lanes, bad = stage["lanes"], stage["bad"]
         meta = lanes.cut
         bags = (self.mode == KeyMode.SAMPLES) & ~self.one_hot
-        out = self.groups.payload
+        out = groups.payload
 
         pending = Signal()  # a bad index, while its sample's lengths are still being judged
         fault_row = Signal(WORD_BITS)
@@ -324,34 +326,31 @@ class KeyStream(wiring.Component):
         hold = ~meta.error & failed & ~wrong & ~part
 
         here = (stage["valid"] | owed) & ~stopped
-        with m.If(move):
-            m.d.sync += self.groups.valid.eq(here & ~hold)
-            with m.If(here):
-                m.d.sync += [
-                    out.meta.count.eq(Mux(wrong, 0, Mux(part, meta.split, meta.count))),
-                    out.meta.split.eq(Mux(wrong, 0, meta.split)),
-                    # A wrong total belongs to the last sample, so that one does not end.
-                    out.meta.end_a.eq(meta.end_a & ~meta.short & ~wrong),
-                    out.meta.end_b.eq(meta.end_b & ~wrong & ~part),
-                    out.meta.last.eq((meta.last & ~part) | wrong),
-                    out.meta.error.eq(wrong),
-                    stopped.eq(wrong),
-                    pending.eq(hold),
-                    owed.eq(part),
-                ]
-                for i in range(config.lanes):
-                    m.d.sync += out.key[i].eq(Cat(lanes.row[i][: config.row_bits], lanes.table[i]))
-                with m.If(meta.error & ~owed):
-                    m.d.sync += [by_length.eq(1), by_bus.eq(meta.bus)]
-                with m.Elif(~pending & ~owed & bad.any()):
-                    for i in reversed(range(config.lanes)):
-                        with m.If(bad[i]):
-                            m.d.sync += [
-                                fault_row.eq(lanes.row[i]),
-                                fault_table.eq(lanes.table[i]),
-                                by_bus.eq(lanes.fault[i]),
-                            ]
-                    m.d.sync += fault_list.eq(lanes.no_table)
+        m.d.comb += [
+            groups.valid.eq(here & ~hold),
+            out.meta.count.eq(Mux(wrong, 0, Mux(part, meta.split, meta.count))),
+            out.meta.split.eq(Mux(wrong, 0, meta.split)),
+            # A wrong total belongs to the last sample, so that one does not end.
+            out.meta.end_a.eq(meta.end_a & ~meta.short & ~wrong),
+            out.meta.end_b.eq(meta.end_b & ~wrong & ~part),
+            out.meta.last.eq((meta.last & ~part) | wrong),
+            out.meta.error.eq(wrong),
+        ]
+        for i in range(config.lanes):
+            m.d.comb += out.key[i].eq(Cat(lanes.row[i][: config.row_bits], lanes.table[i]))
+        with m.If(groups.ready & here):
+            m.d.sync += [stopped.eq(wrong), pending.eq(hold), owed.eq(part)]
+            with m.If(meta.error & ~owed):
+                m.d.sync += [by_length.eq(1), by_bus.eq(meta.bus)]
+            with m.Elif(~pending & ~owed & bad.any()):
+                for i in reversed(range(config.lanes)):
+                    with m.If(bad[i]):
+                        m.d.sync += [
+                            fault_row.eq(lanes.row[i]),
+                            fault_table.eq(lanes.table[i]),
+                            by_bus.eq(lanes.fault[i]),
+                        ]
+                m.d.sync += fault_list.eq(lanes.no_table)
         high = Mux(fault_list, self._table_high, 0)
         index_info = Cat(fault_row, fault_table, high)
         with m.If(by_length):

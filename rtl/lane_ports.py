@@ -12,7 +12,6 @@ from hotline.rtl.crossbar_bank import own_request
 from hotline.rtl.feistel import hash_count
 from hotline.rtl.hot_bank import RESULT_LATENCY, bank_request
 from hotline.rtl.hot_group import (
-    StreamPair,
     answer,
     bank_of,
     bank_port,
@@ -22,6 +21,7 @@ from hotline.rtl.hot_group import (
     request_of,
 )
 from hotline.rtl.interfaces import HotOp, hot_response
+from hotline.rtl.stream_pair import StreamPair
 
 __all__ = ["LanePorts"]
 

@@ -158,9 +158,12 @@ class ReadEngine(wiring.Component):
             }
         )
         new, spare, first, second = Signal(stage), Signal(stage), Signal(stage), Signal(stage)
+        # A cycle late, so that `ready` comes from registers.
+        swallow = Signal(count)
         for i, port in enumerate(self._ports):
+            m.d.sync += swallow[i].eq(port.blocked | self.halt)
             m.d.comb += [
-                open_[i].eq(port.fits | port.blocked | self.halt),
+                open_[i].eq(port.fits | swallow[i]),
                 want[i].eq(self.request[i].valid & open_[i]),
                 self.request[i].ready.eq(grant[i] & open_[i] & ~spare.valid),
                 taken[i].eq(grant[i] & want[i] & ~spare.valid),

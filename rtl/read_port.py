@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import BURST_BITS, Status, bus_address, read_beat
+from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["ReadPort"]
 
@@ -136,19 +137,20 @@ class ReadPort(wiring.Component):
             m.d.sync += [self._failed.eq(1), self.fault_code.eq(Status.ADDR_WINDOW)]
 
     def _elaborate_output(self, m: Module) -> None:
-        """Memory, memory register, output register; each moves when the next one can take it."""
+        """Memory, memory register, output; each moves when the next one can take it."""
         config, depth = self._config, self._depth
         # `last` stands apart, so that it costs nothing where no reader looks at it.
         m.submodules.beats = beats = Memory(
             shape=config.data_width, depth=depth, init=[], attrs={"no_rw_check": 1}
         )
         m.submodules.lasts = lasts = Memory(shape=1, depth=depth, init=[], attrs={"no_rw_check": 1})
-        out = self.data
-        move_fetched, move_out = Signal(), Signal()
+        m.submodules.out = slice_ = register_slice(config, read_beat(config))
+        wiring.connect(m, slice_.output, wiring.flipped(self.data))
+        out = slice_.input
+        move_fetched = Signal()
         fetched, fetched_fault, faulty, fault = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            move_out.eq(~out.valid | out.ready),
-            move_fetched.eq(~fetched | move_out),
+            move_fetched.eq(~fetched | out.ready),
             self._read.eq(move_fetched & (self._next != self._ready)),
             fault.eq(faulty | (self._failed & (self._next == self._fault_start))),
         ]
@@ -161,13 +163,12 @@ class ReadPort(wiring.Component):
                 read.en.eq(move_fetched),
                 read.addr.eq(self._next),
             ]
-            with m.If(move_out):
-                if memory is beats:
-                    m.d.sync += out.payload.data.eq(read.data)
-                else:
-                    # A burst that was refused has one beat, which nobody has filled.
-                    refused = self.fault_code == Status.ADDR_WINDOW
-                    m.d.sync += out.payload.last.eq(read.data | (fetched_fault & refused))
+            if memory is beats:
+                m.d.comb += out.payload.data.eq(read.data)
+            else:
+                # A burst that was refused has one beat, which nobody has filled.
+                refused = self.fault_code == Status.ADDR_WINDOW
+                m.d.comb += out.payload.last.eq(read.data | (fetched_fault & refused))
         with m.If(self._read):
             m.d.sync += [
                 self._next.eq(self._next + 1),
@@ -176,5 +177,4 @@ class ReadPort(wiring.Component):
             ]
         with m.If(move_fetched):
             m.d.sync += fetched.eq(self._read)
-        with m.If(move_out):
-            m.d.sync += [out.valid.eq(fetched), out.payload.fault.eq(fetched_fault)]
+        m.d.comb += [out.valid.eq(fetched), out.payload.fault.eq(fetched_fault)]

@@ -66,7 +66,7 @@ class RegisterStore(wiring.Component):
     changes_table : In(1)
         The write is one of a TABLE_* register.
     table_write : Out, stream
-        Such writes, and the zeroes of the walk. Does not wait for `ready`.
+        Such writes, and the zeroes of the walk, a cycle later. Does not wait for `ready`.
     snapshot, snapshot_word, snapshot_data : In
         Writes of the counter bank; only while `write` is 0.
     failure : In, stream
@@ -172,8 +172,9 @@ class RegisterStore(wiring.Component):
         with m.If(self.restart):
             m.d.sync += step.eq(0)
 
+        # From registers, since it goes to all units.
         table = self.table_write.payload
-        m.d.comb += [
+        m.d.sync += [
             self.table_write.valid.eq(Mux(walking, walk >= TABLE_BASE, self.changes_table)),
             table.table.eq(write.addr[2:] - TABLE_BASE // 4),
             table.field.eq(write.addr[:2]),

@@ -145,9 +145,12 @@ class RegisterBank(wiring.Component):
             ),
             store.restart.eq(self.restart),
             self.ready.eq(store.ready),
-            # Live registers answer for themselves, and leave their word of the memory 0.
-            store.write.eq(commit & ~live),
             store.write_data.eq(value),
+        ]
+        m.d.sync += [
+            # A cycle later, as address and value still stand. Live registers answer for
+            # themselves, and leave their word of the memory 0.
+            store.write.eq(commit & ~live),
             store.changes_table.eq(commit & table),
         ]
         wiring.connect(m, wiring.flipped(self.failure), store.failure)

@@ -10,6 +10,7 @@ from hotline.gen.config import Config
 from hotline.rtl.aligner import row_beats_bits
 from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import bus_address, read_request
+from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
 
@@ -32,7 +33,7 @@ def beat_span(config: Config) -> data.StructLayout:
 class RowBursts(wiring.Component):
     """Cuts spans of beats into bursts.
 
-    Latency 2 cycles; a span that fits one burst takes 1 cycle, any other 2 cycles a burst (which
+    Latency 3 cycles; a span that fits one burst takes 1 cycle, any other 2 cycles a burst (which
     has beats enough to make up for it). Back-pressure holds the request. Reset empties it.
 
     Parameters
@@ -65,16 +66,19 @@ class RowBursts(wiring.Component):
         valid, known, step, fits = Signal(), Signal(), Signal(), Signal()
         span = Signal(beat_span(config))
         limit, next_limit = Signal(range(longest + 1)), Signal(range(longest + 1))
-        start = Mux(valid & ~known, span.start, self.spans.payload.start)
         to_boundary = Signal(page + 1)
         out = self.requests
+        m.submodules.entry = entry = register_slice(config, beat_span(config))
+        wiring.connect(m, wiring.flipped(self.spans), entry.input)
+        spans = entry.output
+        start = Mux(valid & ~known, span.start, spans.payload.start)
         m.d.comb += [
             # The limit is registered before it is used; two chains in one cycle are too slow.
             to_boundary.eq((1 << page) - start[:page]),
             next_limit.eq(Mux(to_boundary < longest, to_boundary, longest)),
             fits.eq(span.beats <= limit),
             step.eq(valid & known & (~out.valid | out.ready)),
-            self.spans.ready.eq(~valid | (step & fits)),
+            spans.ready.eq(~valid | (step & fits)),
         ]
         with m.If(out.ready):
             m.d.sync += out.valid.eq(0)
@@ -89,10 +93,10 @@ class RowBursts(wiring.Component):
             ]
         with m.If(valid & ~known):
             m.d.sync += [limit.eq(next_limit), known.eq(1)]
-        with m.If(self.spans.ready):
+        with m.If(spans.ready):
             m.d.sync += [
-                valid.eq(self.spans.valid),
-                span.eq(self.spans.payload),
+                valid.eq(spans.valid),
+                span.eq(spans.payload),
                 limit.eq(next_limit),
                 known.eq(1),
             ]

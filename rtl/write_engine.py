@@ -116,12 +116,15 @@ class WriteEngine(wiring.Component):
         room, want, take = Signal(count), Signal(count), Signal(count)
         queue_open = Signal(init=1)
         chosen = Signal(write_beat(config))
+        # A cycle late, so that `ready` comes from registers: what is taken meanwhile is not issued.
+        swallow = Signal()
+        m.d.sync += swallow.eq(self._stop)
         for i, channel in enumerate(self.channel):
-            open_ = (room[i] & queue_open) | self._stop
+            open_ = (room[i] & queue_open) | swallow
             m.d.comb += [
                 want[i].eq(channel.valid & open_),
                 channel.ready.eq(grant[i] & open_),
-                take[i].eq(channel.valid & channel.ready & ~self._stop),
+                take[i].eq(channel.valid & channel.ready & ~swallow),
             ]
             with m.If(grant[i]):
                 m.d.comb += chosen.eq(channel.payload)

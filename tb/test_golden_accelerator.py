@@ -331,7 +331,7 @@ def test_row_faults() -> None:
         # Row 0 of the dense buffer has no gap behind it, so that its write burst goes on.
         burst = ROWS if opcode == Opcode.GATHER else ROWS + 64
         fails(device, StatusCode.ADDR_WINDOW, burst, opcode, **usual)
-        device.set_wide("WINDOW_HI", (1 << 40) - 1)
+        device.set_wide("WINDOW_HI", (1 << device.config.addr_width) - 1)
         assert device.run(opcode, **usual).status == StatusCode.OK
 
 
