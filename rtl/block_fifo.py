@@ -56,7 +56,8 @@ class BlockFIFO(wiring.Component):
         level = Signal(range(self._depth + 1))
         push, fetch = Signal(), Signal()
         m.d.comb += [
-            self.input.ready.eq(level != self._depth),
+            # The depth is a power of two: full is the top bit.
+            self.input.ready.eq(~level[-1]),
             push.eq(self.input.valid & self.input.ready),
             write.en.eq(push),
             write.data.eq(self.input.payload),

@@ -98,8 +98,8 @@ class CommandProcessor(wiring.Component):
     fault, fault_status, fault_info
         The first fault of the running command, level.
     bus_quiet, quiet : In(1)
-        Both engines are idle; and so are the hot table and the learner. Like `command_done` and
-        `write_idle` as of the cycle before.
+        Both engines are idle; and so are the hot table and the learner. Like `command_done`,
+        `write_idle` and `fault` as of the cycle before.
     write_idle, write_fault, write_fault_status, write_fault_info
         State of the write engine.
     table_busy : In(1)
@@ -260,7 +260,9 @@ class CommandProcessor(wiring.Component):
         # Words 8-9 count to the cycle in which the record's AWVALID rises. They are inside the
         # record, so that cycle is predicted: the engine takes one beat a cycle when it is idle,
         # and offers the address a fixed time after it has taken a burst's last beat.
-        to_address = CompletionWriter.first_burst(config) + ADDRESS_LATENCY
+        to_address = (
+            CompletionWriter.LATENCY + CompletionWriter.first_burst(config) - 1 + ADDRESS_LATENCY
+        )
         m.d.sync += cycles.eq(cycles + 1)
 
         m.d.sync += [
@@ -368,11 +370,11 @@ class CommandProcessor(wiring.Component):
                 with m.If(self.resetting):
                     m.d.sync += waited.eq(0)
                     m.next = "DRAIN"
-                with m.Elif(self.fault):
+                # What is known of the cycle before `start` does not count.
+                with m.Elif(self.fault & waited.any()):
                     m.d.comb += fail.eq(1)
                     m.d.sync += waited.eq(0)
                     m.next = "ABORT"
-                # What is known of the cycle before `start` does not count.
                 with m.Elif(self.command_done & self.write_idle & waited[1:].any()):
                     m.next = "SUCCESS"
                     with m.If(opcode == Opcode.COMMIT):

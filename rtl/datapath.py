@@ -158,8 +158,12 @@ class Datapath(wiring.Component):
         """The stream port, to the one who has it; lengths and rows have their own."""
         reads, keys, rows = self._reads, self._keys, self._list_reader
         port, data = reads.request[_STREAM], reads.data[_STREAM]
-        streams = ~self.fetching & ~self._moves
-        lists = ~self.fetching & self._moves
+        fetching, streams, lists = Signal(), Signal(), Signal()
+        m.d.sync += [
+            fetching.eq(self.fetching),
+            streams.eq(~self.fetching & ~self._moves),
+            lists.eq(~self.fetching & self._moves),
+        ]
         fetch_request = wiring.flipped(self.fetch_request)
         fetch_data = wiring.flipped(self.fetch_data)
         _join(
@@ -167,9 +171,9 @@ class Datapath(wiring.Component):
             port,
             (streams, keys.index_request),
             (lists, rows.request),
-            (self.fetching, fetch_request),
+            (fetching, fetch_request),
         )
-        _fork(m, data, (streams, keys.index_data), (lists, rows.data), (self.fetching, fetch_data))
+        _fork(m, data, (streams, keys.index_data), (lists, rows.data), (fetching, fetch_data))
         wiring.connect(m, keys.length_request, reads.request[_LENGTHS])
         wiring.connect(m, reads.data[_LENGTHS], keys.length_data)
         wiring.connect(m, self._mover.request, reads.request[_ROWS])
@@ -339,7 +343,7 @@ class Datapath(wiring.Component):
             (reader.fault & mover.done, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
             (writes.fault, writes.fault_code, writes.fault_addr),
         ]
-        m.d.comb += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
+        m.d.sync += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
         for fault, code, info in reversed(faults):
             with m.If(fault):
                 m.d.comb += [self.fault_status.eq(code), self.fault_info.eq(info)]

@@ -165,8 +165,12 @@ class HotTable(wiring.Component):
         index = Signal(max(1, config.index_bits))
         pause = Signal(range(RESULT_LATENCY + 4))
         sweeping = Signal()
+        # A cycle late, so that a sweep does not reach through `request.ready` into the sources; it
+        # begins when this register has closed the table.
+        sweep_waits = Signal()
+        m.d.sync += sweep_waits.eq(self.sweep.valid & ~self.sweep.ready)
         m.d.comb += [
-            open_.eq(serving & ~self.sweep.valid & ~pending),
+            open_.eq(serving & ~sweep_waits & ~pending),
             self.busy.eq(~serving | pending),
             self.idle.eq(serving & ~pending & quiet),
             self.scan_done.eq(scanner.done),
@@ -189,7 +193,7 @@ class HotTable(wiring.Component):
                     m.next = "SERVE"
             with m.State("SERVE"):
                 m.d.comb += serving.eq(1)
-                with m.If(quiet & self.sweep.valid):
+                with m.If(quiet & sweep_waits):
                     m.d.comb += self.sweep.ready.eq(1)
                     m.d.sync += requested.eq(1)
                     with m.Switch(self.sweep.payload):
