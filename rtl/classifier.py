@@ -10,7 +10,8 @@ from hotline.gen.config import Config
 from hotline.rtl.dedup import Dedup
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister
-from hotline.rtl.sample_buffer import SampleBuffer
+from hotline.rtl.sample_buffer import SampleBuffer, judged_group
+from hotline.rtl.stream_pair import register_slice
 from hotline.rtl.word_packer import WordPacker
 
 __all__ = ["LISTS", "Classifier"]
@@ -112,7 +113,9 @@ class Classifier(wiring.Component):
         ]
 
         # ---- each group goes to all branches at once --------------------------------------------
-        group, step = samples.output.payload, Signal()
+        m.submodules.judged = judged = register_slice(config, judged_group(config))
+        self._connect(m, samples.output, judged.input)
+        group, step = judged.output.payload, Signal()
         branches = [
             packers["popular"].input,
             packers["nonpopular"].input,
@@ -122,8 +125,8 @@ class Classifier(wiring.Component):
         room = Signal()
         m.d.comb += [
             room.eq(Cat(branch.ready for branch in branches).all()),
-            samples.output.ready.eq(room),
-            step.eq(samples.output.valid & room),
+            judged.output.ready.eq(room),
+            step.eq(judged.output.valid & room),
         ]
 
         number = Signal(32)  # of the sample that is open when the group begins

@@ -22,6 +22,7 @@ from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
+from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["Direction", "RowMover"]
 
@@ -209,7 +210,10 @@ class RowMover(wiring.Component):
             self.fault_code.eq(Mux(reader.read_fault, self.read_fault_code, Status.INDEX_RANGE)),
             self.fault_info.eq(Mux(reader.read_fault, self.read_fault_addr, address.fault_info)),
         ]
-        connect(m, places.output, writer.places)
+        # The read of block RAM ends in this slice.
+        m.submodules.next_place = next_place = register_slice(config, places_layout)
+        connect(m, places.output, next_place.input)
+        connect(m, next_place.output, writer.places)
         connect(m, reader.output, writer.beats)
         connect(m, writer.output, flipped(self.output))
         return m

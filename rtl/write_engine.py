@@ -136,17 +136,18 @@ class WriteEngine(wiring.Component):
                 m.d.comb += self._occupied.eq(1)
         queued = Signal(range(_QUEUE + 1))
         queued_next = Signal.like(queued)
-        m.d.comb += queued_next.eq(queued + (take.any() & chosen.last) - self._issue)
+        valid, source = Signal(), Signal(count)
+        beat = Signal(write_beat(config))
+        # Bursts are counted a cycle late, so two may come that `queue_open` does not know of.
+        m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
         m.d.sync += [
             # At rest the grant goes to channel 0, so that the time from the first beat to AWVALID
             # is always the same there: completion records state it (spec section 7).
             grant.eq(Mux(self.idle & ~want.any(), 1, next_grant(grant, want))),
             queued.eq(queued_next),
-            queue_open.eq(queued_next != _QUEUE),
+            queue_open.eq(queued_next <= _QUEUE - 2),
         ]
 
-        valid, source = Signal(), Signal(count)
-        beat = Signal(write_beat(config))
         m.d.sync += [valid.eq(take.any()), source.eq(grant), beat.eq(chosen)]
         select = Signal(self._select_bits)
         place, first = Signal(log2(depth)), Signal(log2(depth))
