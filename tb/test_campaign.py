@@ -1,4 +1,4 @@
-"""A million random keys through the RTL on every shape, for `make regress`.
+"""A million random keys through the RTL on every shape with each policy, for `make regress`.
 
 Half of the keys are learned, half are split and gathered; all memory is compared after each
 command, and at the end the whole hot table, through COMMIT ALL.
@@ -20,9 +20,10 @@ _KEYS = 1_000_000
 _SAMPLES = 2000
 
 
+@pytest.mark.parametrize("policy", ["srrip", "sample_aware"])
 @pytest.mark.parametrize("name", SYSTEM_CONFIGS)
-def test_a_million_keys(name: str, seed: int) -> None:
-    config, rng = SYSTEM_CONFIGS[name], np.random.default_rng(seed)
+def test_a_million_keys(name: str, policy: str, seed: int) -> None:
+    config, rng = SYSTEM_CONFIGS[name].replace(policy=policy), np.random.default_rng(seed)
     pair = Pair(config, rng, size=1 << 24)
     tables = min(8, config.max_tables)
     rows = min(4 * config.slots, 1 << config.row_bits)
@@ -38,7 +39,7 @@ def test_a_million_keys(name: str, seed: int) -> None:
                 assert isinstance(step(), Completion)
                 pair.release(mark)
             done += 2 * _SAMPLES * tables
-            print(f"{name}: {done:,} keys")
+            print(f"{name}, {policy}: {done:,} keys")
         assert isinstance(traffic.commit(everything=True), Completion)
     finally:
         pair.close()
