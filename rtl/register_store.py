@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -59,7 +59,7 @@ class RegisterStore(wiring.Component):
     write : In(1), write_data : In(32)
         Write to where `place` pointed in the cycle before.
     scan : In(1)
-        Holds until `scanned`: is any TABLE_ROW_BYTES above `write_data`? Takes 4 * max_tables + 2
+        Holds until `scanned`: is any TABLE_ROW_BYTES above `write_data`? Takes 4 * max_tables + 3
         cycles.
     scanned, above : Out(1)
         Pulse, and the answer, which holds until the next scan.
@@ -121,19 +121,22 @@ class RegisterStore(wiring.Component):
             with m.If(at_end):
                 m.d.sync += [walking.eq(0), scanning.eq(0)]
 
-        # The scan reads all table words; what comes back a cycle later counts if it is a length.
-        is_length, ending = Signal(), Signal()
+        # The scan reads all table words; what comes back counts if it is a length. It is compared
+        # a cycle after the slow memory has delivered it.
+        is_length, ending = Signal(2), Signal(2)
         width = self.config.max_row_bytes.bit_length()
-        longer = (read.data[:width] > self.write_data[:width]) & ~self.write_data[width:].any()
+        length = Signal(width)
+        longer = (length > self.write_data[:width]) & ~self.write_data[width:].any()
         m.d.comb += read.addr.eq(Mux(scanning, walk, self.place))
         m.d.sync += [
-            is_length.eq(scanning & (walk[:2] == TableField.ROW_BYTES.value)),
-            ending.eq(scanning & at_end),
-            self.scanned.eq(ending),
+            length.eq(read.data),
+            is_length.eq(Cat(scanning & (walk[:2] == TableField.ROW_BYTES.value), is_length)),
+            ending.eq(Cat(scanning & at_end, ending)),
+            self.scanned.eq(ending[1]),
         ]
-        with m.If(is_length & longer):
+        with m.If(is_length[1] & longer):
             m.d.sync += self.above.eq(1)
-        with m.If(self.scan & ~(walking | scanning | ending | self.scanned)):
+        with m.If(self.scan & ~(walking | scanning | ending.any() | self.scanned)):
             m.d.sync += [walk.eq(TABLE_BASE), scanning.eq(1), self.above.eq(0)]
         with m.If(self.restart):
             m.d.sync += [walk.eq(0), walking.eq(1), scanning.eq(0), self.above.eq(0)]
