@@ -15,7 +15,7 @@ from hotline.rtl.descriptor import DescriptorChecker, DescriptorFetcher
 from hotline.rtl.hot_table import Sweep
 from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request, write_beat
 from hotline.rtl.register_store import failure
-from hotline.rtl.write_engine import ADDRESS_LATENCY
+from hotline.rtl.write_engine import address_latency
 
 __all__ = ["CommandProcessor", "job", "results"]
 
@@ -260,9 +260,7 @@ class CommandProcessor(wiring.Component):
         # Words 8-9 count to the cycle in which the record's AWVALID rises. They are inside the
         # record, so that cycle is predicted: the engine takes one beat a cycle when it is idle,
         # and offers the address a fixed time after it has taken a burst's last beat.
-        to_address = (
-            CompletionWriter.LATENCY + CompletionWriter.first_burst(config) - 1 + ADDRESS_LATENCY
-        )
+        to_address = CompletionWriter.first_burst(config) + address_latency(config)
         m.d.sync += cycles.eq(cycles + 1)
 
         m.d.sync += [

@@ -10,7 +10,6 @@ from hotline.gen.commands import DESCRIPTOR_BYTES
 from hotline.gen.config import Config
 from hotline.rtl.descriptor import descriptor_words
 from hotline.rtl.interfaces import write_beat
-from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["CompletionWriter"]
 
@@ -19,7 +18,7 @@ class CompletionWriter(wiring.Component):
     """One ascending burst of 64 bytes, or as few as `max_burst_beats` allows.
 
     Each burst is handed over only when the one before it has been answered. The first beat is
-    offered two cycles after `start`.
+    offered in the cycle after `start`.
 
     Members
     -------
@@ -49,9 +48,6 @@ class CompletionWriter(wiring.Component):
             }
         )
 
-    #: Cycles from `start` to the first beat's offer.
-    LATENCY = 2
-
     @staticmethod
     def beats(config: Config) -> int:
         """Beats of a record."""
@@ -69,10 +65,7 @@ class CompletionWriter(wiring.Component):
         beat = Signal(range(beats + 1))
         in_burst = Signal(range(burst + 1))
         offset = Signal(range(DESCRIPTOR_BYTES + 1))
-        m.submodules.out = slice_ = register_slice(config, write_beat(config))
-        wiring.connect(m, slice_.output, wiring.flipped(self.output))
-        out = slice_.input
-        payload = out.payload
+        payload = self.output.payload
 
         whole = Cat(self.words)
         slices = Array(whole.word_select(i, config.data_width) for i in range(beats))
@@ -91,13 +84,13 @@ class CompletionWriter(wiring.Component):
                 with m.If(self.start):
                     m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += out.valid.eq(1)
-                with m.If(out.ready):
+                m.d.comb += self.output.valid.eq(1)
+                with m.If(self.output.ready):
                     m.d.sync += [beat.eq(beat + 1), in_burst.eq(in_burst + 1)]
                     with m.If(last_in_burst):
                         m.next = "SETTLE"
-            # The engine says that it is busy one cycle after it has taken the last beat.
-            with m.State("SETTLE"), m.If(~self.output.valid):
+            with m.State("SETTLE"):
+                # The engine says that it is busy one cycle after it has taken the last beat.
                 m.next = "ANSWER"
             with m.State("ANSWER"), m.If(self.engine_fault | self.engine_idle):
                 m.d.sync += [in_burst.eq(0), offset.eq(offset + burst * config.data_bytes)]

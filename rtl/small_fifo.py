@@ -27,12 +27,18 @@ class SmallFIFO(wiring.Component):
     -------
     input : In(stream)
     output : Out(stream)
+    more : Out(1)
+        At least two items wait: after this one `output` stays valid.
     """
 
     def __init__(self, shape, depth: int = 4) -> None:
         self._shape, self._depth = shape, depth
         super().__init__(
-            {"input": In(stream.Signature(shape)), "output": Out(stream.Signature(shape))}
+            {
+                "input": In(stream.Signature(shape)),
+                "output": Out(stream.Signature(shape)),
+                "more": Out(1),
+            }
         )
 
     def elaborate(self, platform) -> Module:
@@ -46,5 +52,6 @@ class SmallFIFO(wiring.Component):
             self.output.payload.eq(fifo.r_data),
             self.output.valid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.output.ready),
+            self.more.eq(fifo.level[1:].any()),
         ]
         return m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
@@ -13,15 +13,22 @@ from hotline.rtl.axi import BURST_INCR, CACHE, PROT, axi_size, axi_write
 from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import Status, bus_address, windows, write_beat
 from hotline.rtl.round_robin import next_grant
+from hotline.rtl.small_fifo import SmallFIFO
 from hotline.rtl.window_check import WindowCheck
 
-__all__ = ["ADDRESS_LATENCY", "WriteEngine", "write_buffer_beats"]
-
-#: Cycles from the transfer of a burst's last beat on channel 0 to its AWVALID, when idle.
-ADDRESS_LATENCY = 5
+__all__ = ["WriteEngine", "address_latency", "write_buffer_beats"]
 
 #: Complete bursts that may wait for AW. Enough to hide the pipeline with single-beat bursts.
 _QUEUE = 16
+
+#: Beats that may wait on each channel before they go to the common buffer, one a cycle: as many as
+#: distributed RAM gives for nothing.
+_ENTRY = 16
+
+
+def address_latency(config: Config) -> int:
+    """Cycles from the transfer of a burst's last beat on channel 0 to its AWVALID, when idle."""
+    return 6 if config.data_width > 32 else 5
 
 
 def write_buffer_beats(config: Config) -> int:
@@ -110,21 +117,35 @@ class WriteEngine(wiring.Component):
         return m
 
     def _elaborate_input(self, m: Module) -> None:
-        """Chosen channel -> beat memory; on `last` -> burst queue and window check."""
+        """Chosen channel -> beat memory; on `last` -> burst queue and window check.
+
+        A channel keeps the grant until its burst ends, as long as it can use it: W waits for whole
+        bursts, and bursts that grow side by side would all be complete late. That takes a look
+        ahead, so beats wait in a FIFO on each channel (on a 32-bit bus there is none, nor that).
+        """
         config, count, depth = self._config, self._channels, self._depth
         grant = Signal(count, init=1)
-        room, want, take = Signal(count), Signal(count), Signal(count)
+        room, want, take, stay = Signal(count), Signal(count), Signal(count), Signal(count)
         queue_open = Signal(init=1)
         chosen = Signal(write_beat(config))
         # A cycle late, so that `ready` comes from registers: what is taken meanwhile is not issued.
         swallow = Signal()
         m.d.sync += swallow.eq(self._stop)
-        for i, channel in enumerate(self.channel):
+        for i, port in enumerate(self.channel):
+            channel, more = wiring.flipped(port), Const(0)
+            if config.data_width > 32:
+                entry = SmallFIFO(write_beat(config), _ENTRY)
+                m.submodules[f"entry{i}"] = entry
+                wiring.connect(m, wiring.flipped(port), entry.input)
+                channel, more = entry.output, entry.more
+                with m.If(channel.valid):
+                    m.d.comb += self._occupied.eq(1)
             open_ = (room[i] & queue_open) | swallow
             m.d.comb += [
                 want[i].eq(channel.valid & open_),
                 channel.ready.eq(grant[i] & open_),
                 take[i].eq(channel.valid & channel.ready & ~swallow),
+                stay[i].eq(grant[i] & more & open_ & ~(channel.valid & channel.payload.last)),
             ]
             with m.If(grant[i]):
                 m.d.comb += chosen.eq(channel.payload)
@@ -143,7 +164,13 @@ class WriteEngine(wiring.Component):
         m.d.sync += [
             # At rest the grant goes to channel 0, so that the time from the first beat to AWVALID
             # is always the same there: completion records state it (spec section 7).
-            grant.eq(Mux(self.idle & ~want.any(), 1, next_grant(grant, want))),
+            grant.eq(
+                Mux(
+                    self.idle & ~want.any(),
+                    1,
+                    Mux(stay.any(), grant, next_grant(grant, want)),
+                )
+            ),
             queued.eq(queued_next),
             queue_open.eq(queued_next <= _QUEUE - 2),
         ]
