@@ -29,6 +29,7 @@ from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
 from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
 from hotline.rtl.row_mover import Direction, RowMover
+from hotline.rtl.stream_pair import register_slice
 from hotline.rtl.write_engine import WriteEngine
 
 __all__ = ["Datapath", "read_port_depths"]
@@ -191,6 +192,7 @@ class Datapath(wiring.Component):
 
     def _connect_keys(self, m: Module) -> None:
         """Key stream -> hot table -> classifier (SPLIT), or learner and hot table (LEARN, LOAD)."""
+        config = self.config
         keys, table, learner, classifier = self._keys, self._table, self._learner, self._classifier
         job, load = self.job, self.job.opcode == Opcode.LOAD
         m.d.comb += [
@@ -218,7 +220,7 @@ class Datapath(wiring.Component):
             self.bank_stall.eq(table.bank_stall),
         ]
         wiring.connect(m, wiring.flipped(self.sweep), table.sweep)
-        lookups = stream.Signature(hot_request(self.config)).create()
+        lookups = stream.Signature(hot_request(config)).create()
         m.d.comb += [
             lookups.payload.op.eq(HotOp.LOOKUP),
             lookups.payload.group.eq(keys.groups.payload),
@@ -232,9 +234,13 @@ class Datapath(wiring.Component):
             learner.groups.payload.eq(keys.groups.payload),
             learner.groups.valid.eq(keys.groups.valid & self._learns),
         ]
+        # Here end the stall of the table and, for the table, the decisions of the learner.
+        requests = register_slice(config, hot_request(config))
+        m.submodules.requests = ResetInserter(self.flush)(requests)
+        wiring.connect(m, requests.output, table.request)
         _join(
             m,
-            table.request,
+            requests.input,
             (self._learns, learner.hot_request),
             (self._split & ~self.halt, lookups),
         )
