@@ -22,7 +22,7 @@ run: $(VENV)/run.stamp ## run a real click log through the simulated RTL (DATA=.
 	$(BIN)/hotline run --data $(DATA) --preset $(PRESET) --output build/run
 
 test: $(VENV)/test.stamp ## all tests but the long ones (JOBS=2)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(VENV)/test.stamp ## ruff and mypy
 	$(BIN)/ruff check $(SOURCES)
@@ -37,7 +37,7 @@ format: $(VENV)/test.stamp ## bring the sources into shape
 	$(BIN)/ruff format $(SOURCES)
 
 regress: $(VENV)/test.stamp ## all tests, the long campaigns too
-	$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow" --timeout 7200
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 7200
 
 bench: $(VENV)/run.stamp ## measure the performance contract in simulation (PRESET=...)
 	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json
