@@ -34,6 +34,15 @@ _SLOW = (
     "test_row_mover.py::test_odd_configurations[[]256*",
     "test_dedup.py::test_numbers[[]16-*",
     "test_gather_dma.py::test_gather_dma[[]512]",
+    "test_classifier.py::test_random_batches[[]16-512*",
+    "test_registers.py::test_registers[[]widest]",
+    "test_row_mover.py::test_odd_configurations[[]64-long-rows]",
+    "test_row_mover.py::test_odd_configurations[[]64-single-beats]",
+    "test_hot_table.py::test_throughput[[]four_banks]",
+    "test_dedup.py::test_numbers[[]8-16]",
+    "test_read_engine.py::test_read_engine[[]long_bursts]",
+    "test_read_engine.py::test_read_engine[[]one_in_flight]",
+    "test_write_engine.py::test_write_engine[[]long_bursts]",
 )
 
 _HERE = str(Path(__file__).resolve().parent)
