@@ -11,7 +11,6 @@ from hotline.rtl.aligner import aligned_beat
 from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import write_beat
 from hotline.rtl.row_bursts import beat_address_bits, page_bits
-from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["RowWriter", "row_place"]
 
@@ -62,18 +61,15 @@ class RowWriter(wiring.Component):
         m = Module()
         config = self.config
         longest = burst_limit(config)
-        m.submodules.out = slice_ = register_slice(config, write_beat(config))
-        wiring.connect(m, slice_.output, wiring.flipped(self.output))
-        beat, out = self.beats, slice_.input
+        beat, out = self.beats, self.output
         here, following = (Signal(beat_address_bits(config)) for _ in range(2))
         opened, ended = Signal(), Signal()
         count, position = Signal(range(longest)), Signal(range(longest))
-        take, closes = Signal(), Signal()
-        burst = Signal(beat_address_bits(config))
+        free, take, closes = Signal(), Signal(), Signal()
         m.d.comb += [
-            beat.ready.eq(out.ready & (beat.payload.end | self.places.valid)),
-            out.valid.eq(beat.valid & self.places.valid & ~beat.payload.end),
-            take.eq(out.valid & out.ready),
+            free.eq(~out.valid | out.ready),
+            beat.ready.eq(free & (beat.payload.end | self.places.valid)),
+            take.eq(beat.valid & beat.ready & ~beat.payload.end),
             self.places.ready.eq(take & beat.payload.last),
             here.eq(Mux(beat.payload.first, self.places.payload.start, following)),
             position.eq(Mux(opened, count, 0)),
@@ -82,16 +78,19 @@ class RowWriter(wiring.Component):
                 | (position == longest - 1)
                 | (beat.payload.last & ~self.places.payload.joins)
             ),
-            self.done.eq(ended & ~self.output.valid & ~self.clear),
-            out.payload.data.eq(beat.payload.data),
-            out.payload.strobe.eq(beat.payload.strobe),
-            out.payload.last.eq(closes),
-            out.payload.addr.eq(Mux(opened, burst, here) << beat_bits(config)),
+            self.done.eq(ended & ~out.valid & ~self.clear),
         ]
+        with m.If(free):
+            m.d.sync += [
+                out.valid.eq(take),
+                out.payload.data.eq(beat.payload.data),
+                out.payload.strobe.eq(beat.payload.strobe),
+                out.payload.last.eq(closes),
+            ]
         with m.If(take):
             m.d.sync += [following.eq(here + 1), opened.eq(~closes), count.eq(position + 1)]
             with m.If(~opened):
-                m.d.sync += burst.eq(here)
+                m.d.sync += out.payload.addr.eq(here << beat_bits(config))
         with m.If(beat.valid & beat.ready & beat.payload.end):
             m.d.sync += ended.eq(1)
         with m.If(self.clear):
