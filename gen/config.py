@@ -267,6 +267,11 @@ class Config:
     # ---- derived: bus -------------------------------------------------------------------------
 
     @property
+    def narrow(self) -> bool:
+        """A 32-bit bus: the shape for small devices, where a LUT counts for more than a cycle."""
+        return self.data_width == 32
+
+    @property
     def data_bytes(self) -> int:
         """Bytes of a bus beat."""
         return self.data_width // 8

@@ -10,8 +10,8 @@ from hotline.gen.config import Config
 from hotline.rtl.dedup import Dedup
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.sample_buffer import SampleBuffer, judged_group
-from hotline.rtl.stream_pair import register_slice
 from hotline.rtl.word_packer import WordPacker
 
 __all__ = ["LISTS", "Classifier"]
@@ -114,7 +114,7 @@ class Classifier(wiring.Component):
 
         # ---- each group goes to all branches at once --------------------------------------------
         m.submodules.judged = judged = register_slice(config, judged_group(config))
-        self._connect(m, samples.output, judged.input)
+        wiring.connect(m, samples.output, judged.input)
         group, step = judged.output.payload, Signal()
         branches = [
             packers["popular"].input,

@@ -286,6 +286,7 @@ class CommandProcessor(wiring.Component):
 
         # Cycles in a state that waits for others, saturating.
         waited = Signal(3)
+        waited_longer = Mux(waited.all(), waited, waited + 1)
         m.d.sync += [waited.eq(0), self.halt.eq(0), self.flush.eq(0)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
@@ -364,19 +365,18 @@ class CommandProcessor(wiring.Component):
                     m.d.sync += self.dirty.eq(1)
             with m.State("RUN"):
                 m.d.comb += [fail_status.eq(self.fault_status), fail_info.eq(self.fault_info)]
-                m.d.sync += waited.eq(Mux(waited.all(), waited, waited + 1))
                 with m.If(self.resetting):
-                    m.d.sync += waited.eq(0)
                     m.next = "DRAIN"
                 # What is known of the cycle before `start` does not count.
                 with m.Elif(self.fault & waited.any()):
                     m.d.comb += fail.eq(1)
-                    m.d.sync += waited.eq(0)
                     m.next = "ABORT"
-                with m.Elif(self.command_done & self.write_idle & waited[1:].any()):
-                    m.next = "SUCCESS"
-                    with m.If(opcode == Opcode.COMMIT):
-                        m.next = "SWEEP"
+                with m.Else():
+                    m.d.sync += waited.eq(waited_longer)
+                    with m.If(self.command_done & self.write_idle & waited[1:].any()):
+                        m.next = "SUCCESS"
+                        with m.If(opcode == Opcode.COMMIT):
+                            m.next = "SWEEP"
             with m.State("SWEEP"):
                 m.d.comb += self.sweep.valid.eq(1)
                 with m.Switch(opcode):
@@ -398,8 +398,7 @@ class CommandProcessor(wiring.Component):
                     m.d.sync += [last_split.eq(1), last_count.eq(counted.rows)]
                 m.next = "RECORD"
             with m.State("ABORT"):
-                m.d.sync += self.halt.eq(1)
-                m.d.sync += waited.eq(Mux(waited.all(), waited, waited + 1))
+                m.d.sync += [self.halt.eq(1), waited.eq(waited_longer)]
                 # Not before `halt` has stopped all that was about to go out.
                 with m.If(self.quiet & waited.all()):
                     m.d.sync += self.flush.eq(1)
@@ -455,9 +454,9 @@ class CommandProcessor(wiring.Component):
                 ]
                 m.next = "IDLE"
             with m.State("DRAIN"):
-                m.d.sync += self.halt.eq(1)
                 m.d.sync += [
-                    waited.eq(Mux(waited.all(), waited, waited + 1)),
+                    self.halt.eq(1),
+                    waited.eq(waited_longer),
                     # Ends itself, for it resets this register too.
                     self.reset_request.eq(self.bus_quiet & waited.all()),
                 ]

@@ -17,6 +17,7 @@ from hotline.rtl.interfaces import (
     Status,
     bus_address,
     hot_request,
+    key_group,
     read_beat,
     read_request,
     windows,
@@ -28,8 +29,8 @@ from hotline.rtl.key_stream import KeyStream
 from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
 from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_mover import Direction, RowMover
-from hotline.rtl.stream_pair import register_slice
 from hotline.rtl.write_engine import WriteEngine
 
 __all__ = ["Datapath", "read_port_depths"]
@@ -220,20 +221,15 @@ class Datapath(wiring.Component):
             self.bank_stall.eq(table.bank_stall),
         ]
         wiring.connect(m, wiring.flipped(self.sweep), table.sweep)
+        groups = stream.Signature(key_group(config)).create()
         lookups = stream.Signature(hot_request(config)).create()
         m.d.comb += [
             lookups.payload.op.eq(HotOp.LOOKUP),
-            lookups.payload.group.eq(keys.groups.payload),
-            lookups.valid.eq(keys.groups.valid),
+            lookups.payload.group.eq(groups.payload),
+            lookups.valid.eq(groups.valid),
+            groups.ready.eq(lookups.ready),
         ]
-        with m.If(self._split):
-            m.d.comb += keys.groups.ready.eq(lookups.ready)
-        with m.Else():
-            m.d.comb += keys.groups.ready.eq(learner.groups.ready & self._learns)
-        m.d.comb += [
-            learner.groups.payload.eq(keys.groups.payload),
-            learner.groups.valid.eq(keys.groups.valid & self._learns),
-        ]
+        _fork(m, keys.groups, (self._learns, learner.groups), (self._split, groups))
         # Here end the stall of the table and, for the table, the decisions of the learner.
         requests = register_slice(config, hot_request(config))
         m.submodules.requests = ResetInserter(self.flush)(requests)

@@ -20,6 +20,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.read_port import ReadPort
 from hotline.rtl.round_robin import next_grant
+from hotline.rtl.stream_register import StreamRegister
 from hotline.rtl.window_check import WindowCheck
 
 __all__ = ["ReadEngine", "read_buffer_beats"]
@@ -140,8 +141,8 @@ class ReadEngine(wiring.Component):
     def _elaborate_issue(self, m: Module) -> None:
         """Request -> checked by the windows -> AR register; all stages move together.
 
-        A request that was let in when the stages stop waits in `spare`: so `ready` depends on
-        registers alone, and ARREADY does not reach the readers in the same cycle.
+        They begin behind a register slice: so `ready` depends on registers alone, and ARREADY does
+        not reach the readers in the same cycle.
         """
         config, count, axi = self._config, len(self._depths), self.axi
         step, grant = Signal(), Signal(count, init=1)
@@ -150,14 +151,15 @@ class ReadEngine(wiring.Component):
         start = Signal(self._pointer_bits)
         stage = data.StructLayout(
             {
-                "valid": 1,
                 "port": count,
                 "start": self._pointer_bits,
                 "addr": bus_address(config),
                 "length": 8,
             }
         )
-        new, spare, first, second = Signal(stage), Signal(stage), Signal(stage), Signal(stage)
+        m.submodules.entry = entry = StreamRegister(stage)
+        new, first = entry.input, entry.output
+        second, second_valid = Signal(stage), Signal()
         # A cycle late, so that `ready` comes from registers.
         swallow = Signal(count)
         for i, port in enumerate(self._ports):
@@ -165,8 +167,8 @@ class ReadEngine(wiring.Component):
             m.d.comb += [
                 open_[i].eq(port.fits | swallow[i]),
                 want[i].eq(self.request[i].valid & open_[i]),
-                self.request[i].ready.eq(grant[i] & open_[i] & ~spare.valid),
-                taken[i].eq(grant[i] & want[i] & ~spare.valid),
+                self.request[i].ready.eq(grant[i] & open_[i] & new.ready),
+                taken[i].eq(grant[i] & want[i] & new.ready),
                 port.take.eq(taken[i]),
                 port.take_beats.eq(self.request[i].payload.beats),
             ]
@@ -177,28 +179,26 @@ class ReadEngine(wiring.Component):
         m.submodules.check = check = WindowCheck(config)
         m.d.comb += [
             check.windows.eq(self.windows),
-            check.addr.eq(first.addr),
-            check.length.eq(first.length),
+            check.addr.eq(first.payload.addr),
+            check.length.eq(first.payload.length),
             check.enable.eq(step),
             new.valid.eq(taken.any()),
-            new.port.eq(grant),
-            new.start.eq(start),
-            new.addr.eq(request.addr),
-            new.length.eq(request.beats - 1),
+            new.payload.port.eq(grant),
+            new.payload.start.eq(start),
+            new.payload.addr.eq(request.addr),
+            new.payload.length.eq(request.beats - 1),
+            first.ready.eq(step),
         ]
         with m.If(step):
-            m.d.sync += [second.eq(first), first.eq(Mux(spare.valid, spare, new))]
-        with m.If(~spare.valid):
-            m.d.sync += spare.eq(new)
-        m.d.sync += spare.valid.eq(~step & (spare.valid | new.valid))
+            m.d.sync += [second.eq(first.payload), second_valid.eq(first.valid)]
 
         drop, refuse, issue, room = Signal(), Signal(), Signal(), Signal()
         blocked = Cat(port.blocked for port in self._ports)
         m.d.comb += [
             drop.eq(self.halt | (blocked & second.port).any()),
-            refuse.eq(second.valid & ~drop & ~check.inside),
-            issue.eq(second.valid & ~drop & check.inside & room & (~axi.arvalid | axi.arready)),
-            step.eq(~second.valid | drop | ~check.inside | issue),
+            refuse.eq(second_valid & ~drop & ~check.inside),
+            issue.eq(second_valid & ~drop & check.inside & room & (~axi.arvalid | axi.arready)),
+            step.eq(~second_valid | drop | ~check.inside | issue),
         ]
         for i, port in enumerate(self._ports):
             m.d.comb += [
@@ -243,7 +243,7 @@ class ReadEngine(wiring.Component):
         m.d.comb += [
             full.eq(flying == config.read_outstanding),
             nearly_full.eq(flying == config.read_outstanding - 1),
-            self.idle.eq(~spare.valid & ~first.valid & ~second.valid & (unretired == 0)),
+            self.idle.eq(~first.valid & ~second_valid & (unretired == 0)),
         ]
         m.d.sync += [
             flying.eq(flying + issue - self._returned),

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import BURST_BITS, Status, bus_address, read_beat
-from hotline.rtl.stream_pair import register_slice
+from hotline.rtl.register_slice import register_slice
 
 __all__ = ["ReadPort"]
 

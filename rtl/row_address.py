@@ -68,7 +68,7 @@ def make_row_address(config: Config) -> wiring.Component:
     """
     from hotline.rtl.serial_row_address import SerialRowAddress
 
-    return SerialRowAddress(config) if config.data_width == 32 else RowAddress(config)
+    return SerialRowAddress(config) if config.narrow else RowAddress(config)
 
 
 class RowAddress(wiring.Component):

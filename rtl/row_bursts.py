@@ -10,7 +10,7 @@ from hotline.gen.config import Config
 from hotline.rtl.aligner import row_beats_bits
 from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import bus_address, read_request
-from hotline.rtl.stream_pair import register_slice
+from hotline.rtl.register_slice import register_slice
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
 

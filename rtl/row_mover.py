@@ -18,11 +18,11 @@ from hotline.rtl.interfaces import (
     table_write,
     write_beat,
 )
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
-from hotline.rtl.stream_pair import register_slice
 
 __all__ = ["Direction", "RowMover"]
 

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from amaranth import Module, Signal
-from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
 
-from hotline.gen.config import Config
+from hotline.rtl.stream_slice import StreamSlice
 
-__all__ = ["StreamPair", "StreamStage", "register_slice"]
-
-
-def register_slice(config: Config, shape: data.Layout) -> wiring.Component:
-    """What cuts the path of a stream's `ready`; on a 32-bit bus, where the clock is low and every
-    LUT counts, only that of `valid` and payload."""
-    return StreamPair(shape) if config.data_width > 32 else StreamStage(shape)
+__all__ = ["StreamPair"]
 
 
-class StreamPair(wiring.Component):
+class StreamPair(StreamSlice):
     """Two places in turns, for an `output.ready` that comes late in the cycle.
 
     As :class:`~hotline.rtl.stream_register.StreamRegister`, but `output.ready` reaches a few
     flip-flops only, whatever the width of the payload, which is in distributed RAM where the device
-    has it. Latency 1 cycle, full rate. Reset empties it.
-
-    Parameters
-    ----------
-    shape : shape-castable
-        Payload.
-
-    Members
-    -------
-    input, output : streams of `shape`
+    has it.
     """
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {
-                "input": In(stream.Signature(shape)),
-                "output": Out(stream.Signature(shape)),
-            }
-        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -71,39 +45,4 @@ class StreamPair(wiring.Component):
             m.d.sync += [write.eq(~write), full.bit_select(write, 1).eq(1)]
         with m.If(take):
             m.d.sync += [read.eq(~read), full.bit_select(read, 1).eq(0)]
-        return m
-
-
-class StreamStage(wiring.Component):
-    """One register: `input.ready` follows `output.ready` in the same cycle.
-
-    Latency 1 cycle, full rate. Reset empties it.
-
-    Parameters
-    ----------
-    shape : shape-castable
-        Payload.
-
-    Members
-    -------
-    input, output : streams of `shape`
-    """
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {
-                "input": In(stream.Signature(shape)),
-                "output": Out(stream.Signature(shape)),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.d.comb += self.input.ready.eq(~self.output.valid | self.output.ready)
-        with m.If(self.input.ready):
-            m.d.sync += [
-                self.output.valid.eq(self.input.valid),
-                self.output.payload.eq(self.input.payload),
-            ]
         return m

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from amaranth import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+
+from hotline.rtl.stream_slice import StreamSlice
 
 __all__ = ["StreamRegister"]
 
 
-class StreamRegister(wiring.Component):
-    """A stream with valid and ready both from registers, at full rate. Latency 1 cycle.
-
-    Parameters
-    ----------
-    shape : shape-castable
-        Payload.
-
-    Members
-    -------
-    input, output : streams of `shape`
-    """
-
-    def __init__(self, shape: data.Layout) -> None:
-        self.shape = shape
-        super().__init__(
-            {
-                "input": In(stream.Signature(shape)),
-                "output": Out(stream.Signature(shape)),
-            }
-        )
+class StreamRegister(StreamSlice):
+    """A register slice with `valid` and `ready` both from registers."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -28,7 +28,7 @@ _ENTRY = 16
 
 def address_latency(config: Config) -> int:
     """Cycles from the transfer of a burst's last beat on channel 0 to its AWVALID, when idle."""
-    return 6 if config.data_width > 32 else 5
+    return 5 if config.narrow else 6
 
 
 def write_buffer_beats(config: Config) -> int:
@@ -121,7 +121,7 @@ class WriteEngine(wiring.Component):
 
         A channel keeps the grant until its burst ends, as long as it can use it: W waits for whole
         bursts, and bursts that grow side by side would all be complete late. That takes a look
-        ahead, so beats wait in a FIFO on each channel (on a 32-bit bus there is none, nor that).
+        ahead, so beats wait in a FIFO on each channel (on a narrow bus there is none, nor that).
         """
         config, count, depth = self._config, self._channels, self._depth
         grant = Signal(count, init=1)
@@ -132,8 +132,8 @@ class WriteEngine(wiring.Component):
         swallow = Signal()
         m.d.sync += swallow.eq(self._stop)
         for i, port in enumerate(self.channel):
-            channel, more = wiring.flipped(port), Const(0)
-            if config.data_width > 32:
+            channel, more = port, Const(0)
+            if not config.narrow:
                 entry = SmallFIFO(write_beat(config), _ENTRY)
                 m.submodules[f"entry{i}"] = entry
                 wiring.connect(m, wiring.flipped(port), entry.input)
@@ -145,7 +145,7 @@ class WriteEngine(wiring.Component):
                 want[i].eq(channel.valid & open_),
                 channel.ready.eq(grant[i] & open_),
                 take[i].eq(channel.valid & channel.ready & ~swallow),
-                stay[i].eq(grant[i] & more & open_ & ~(channel.valid & channel.payload.last)),
+                stay[i].eq(grant[i] & more & open_ & ~channel.payload.last),
             ]
             with m.If(grant[i]):
                 m.d.comb += chosen.eq(channel.payload)
@@ -161,16 +161,11 @@ class WriteEngine(wiring.Component):
         beat = Signal(write_beat(config))
         # Bursts are counted a cycle late, so two may come that `queue_open` does not know of.
         m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
+        going_on = Mux(stay.any(), grant, next_grant(grant, want))
         m.d.sync += [
             # At rest the grant goes to channel 0, so that the time from the first beat to AWVALID
             # is always the same there: completion records state it (spec section 7).
-            grant.eq(
-                Mux(
-                    self.idle & ~want.any(),
-                    1,
-                    Mux(stay.any(), grant, next_grant(grant, want)),
-                )
-            ),
+            grant.eq(Mux(self.idle & ~want.any(), 1, going_on)),
             queued.eq(queued_next),
             queue_open.eq(queued_next <= _QUEUE - 2),
         ]

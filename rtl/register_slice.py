@@ -1,0 +1,17 @@
+"""The register slice that suits a configuration."""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+
+from hotline.gen.config import Config
+from hotline.rtl.stream_pair import StreamPair
+from hotline.rtl.stream_slice import StreamSlice
+from hotline.rtl.stream_stage import StreamStage
+
+__all__ = ["register_slice"]
+
+
+def register_slice(config: Config, shape: data.Layout) -> StreamSlice:
+    """Cuts the path of a stream's `ready`; on a narrow bus only that of `valid` and payload."""
+    return StreamStage(shape) if config.narrow else StreamPair(shape)
