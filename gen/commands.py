@@ -69,8 +69,6 @@ class Command:
     indices, lists, rows : bool
         Whether the indices and lengths, the lists, and the rows address are used. The rows of
         SPLIT are used with GATHER only, the lists of GATHER not with LAST.
-    built : bool
-        Whether the unit exists; else BAD_DESCRIPTOR 0.
     """
 
     flags: int = 0
@@ -80,20 +78,24 @@ class Command:
     indices: bool = False
     lists: bool = False
     rows: bool = False
-    built: bool = True
 
 
 COMMANDS: dict[Opcode, Command] = {
     Opcode.NOP: Command(),
     Opcode.LEARN: Command(tables=True, keys=True, count=True, indices=True),
-    Opcode.COMMIT: Command(flags=Flag.COMMIT_ALL, lists=True),
+    Opcode.COMMIT: Command(flags=Flag.COMMIT_FILL | Flag.COMMIT_ALL, lists=True),
     Opcode.SPLIT: Command(
-        flags=Flag.SPLIT_GATHER, tables=True, keys=True, count=True, indices=True, lists=True
+        flags=Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT,
+        tables=True,
+        keys=True,
+        count=True,
+        indices=True,
+        lists=True,
     ),
     Opcode.SCATTER: Command(tables=True, count=True, lists=True, rows=True),
     Opcode.LOAD: Command(count=True, lists=True),
     Opcode.CLEAR: Command(),
     Opcode.AGE: Command(),
     Opcode.GATHER: Command(flags=Flag.GATHER_LAST, tables=True, count=True, rows=True),
-    Opcode.FILL: Command(built=False),
+    Opcode.FILL: Command(flags=Flag.FILL_BACK, count=True, lists=True),
 }

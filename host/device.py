@@ -189,6 +189,17 @@ class Device:
         self.write("TABLE_ROWS", rows)
         self.write("TABLE_ROW_BYTES", row_bytes)
 
+    def set_hot_buffers(self, bases: Sequence[int], stride: int) -> None:
+        """Tell the device which GPUs take part: address of slot 0 on each, bytes from slot to slot.
+
+        The tables must be set before: a slot must hold the longest row.
+        """
+        self.write("GPU_COUNT", len(bases))
+        for gpu, base in enumerate(bases):
+            self.write("GPU_SELECT", gpu)
+            self.write64("HOT_BASE", base)
+        self.write("HOT_STRIDE", stride)
+
     def counters(self) -> dict[str, int]:
         """A snapshot of the performance counters, by name."""
         self.write("COUNTERS", 1)
@@ -231,24 +242,36 @@ class Device:
         """LEARN: update the hot table with `samples`."""
         return self.execute(samples.describe(Opcode.LEARN))
 
-    def commit(self, records: Buffer, *, everything: bool = False) -> tuple[np.ndarray, Completion]:
+    def commit(
+        self, records: Buffer, *, everything: bool = False, fill: bool = False
+    ) -> tuple[np.ndarray, Completion]:
         """COMMIT: uint32 [n, 4] of (slot, table, row, 0), and the record.
 
-        `records` must have room for 16 bytes a slot of the hot table.
+        `records` must have room for 16 bytes a slot of the hot table. `fill`: copy the rows to the
+        hot buffers too.
         """
-        flags = Flag.COMMIT_ALL if everything else 0
-        done = self.execute(
-            Descriptor(opcode=Opcode.COMMIT, flags=int(flags), lists=records.address)
-        )
+        flags = Flag.COMMIT_ALL * everything | Flag.COMMIT_FILL * fill
+        done = self.execute(Descriptor(opcode=Opcode.COMMIT, flags=flags, lists=records.address))
         count = done.words[0]
         return records.data[: 16 * count].view(np.uint32).reshape(-1, 4).copy(), done
 
-    def split(self, samples: Samples, lists: Buffer, rows: Buffer | None = None) -> Split:
-        """SPLIT, with GATHER into `rows` if they are given. See :meth:`list_bytes`."""
+    def split(
+        self,
+        samples: Samples,
+        lists: Buffer,
+        rows: Buffer | None = None,
+        *,
+        gather_hot: bool = False,
+    ) -> Split:
+        """SPLIT, with GATHER into `rows` if they are given. See :meth:`list_bytes`.
+
+        `gather_hot`: with GATHER_HOT too, for which there must be hot buffers.
+        """
         descriptor = samples.describe(Opcode.SPLIT)
         descriptor.lists = lists.address
         if rows is not None:
-            descriptor.flags, descriptor.rows = int(Flag.SPLIT_GATHER), rows.address
+            descriptor.flags = Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT * gather_hot
+            descriptor.rows = rows.address
         done = self.execute(descriptor)
         regions = Regions.of(0, samples.count, samples.num_keys)
         popular, nonpopular, entries = done.words[:3]
@@ -289,6 +312,14 @@ class Device:
                 rows=rows.address,
             )
         )
+
+    def fill(self, count: int, records: int, *, back: bool = False) -> Completion:
+        """FILL: copy the rows of `count` records at address `records` to the hot buffers.
+
+        `back`: from the hot buffer of GPU 0 to the tables instead.
+        """
+        flags = Flag.FILL_BACK * back
+        return self.execute(Descriptor(opcode=Opcode.FILL, flags=flags, count=count, lists=records))
 
     def load(self, count: int, keys: int) -> Completion:
         """LOAD: insert `count` u64 keys of an offline profile, at address `keys`."""

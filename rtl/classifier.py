@@ -39,8 +39,9 @@ class Classifier(wiring.Component):
         The seen-keys store is empty and no command runs: `start` may come.
     start : In(1)
         Pulse before the first group of a command: clears the counts.
-    gather : In(1)
-        Send each new row to `rows` too; stable during a command.
+    gather, all_rows : In(1)
+        Send each new row to `rows` too; give numbers to hot keys of non-popular samples too, not
+        only to cold ones. Stable during a command.
     response : In(stream of hot_response)
         Groups of a command, the last of them with `last`.
     popular, nonpopular, popular_slots, nonpopular_slots, keys : Out(stream of list_beat)
@@ -76,6 +77,7 @@ class Classifier(wiring.Component):
                 "ready": Out(1),
                 "start": In(1),
                 "gather": In(1),
+                "all_rows": In(1),
                 "response": In(stream.Signature(hot_response(config))),
                 **lists,
                 "rows": Out(stream.Signature(row_entry(config))),
@@ -109,6 +111,7 @@ class Classifier(wiring.Component):
         m.d.comb += [
             lister.gather.eq(self.gather),
             dedup.start.eq(self.start),
+            dedup.all_rows.eq(self.all_rows),
             self.error.eq(samples.error),
         ]
 
@@ -168,10 +171,15 @@ class Classifier(wiring.Component):
                 keys.last.eq(group.last),
                 target.valid.eq(step & ((keys.count != 0) | group.last)),
             ]
-        slots, cold = packers["popular_slots"].input.payload, dedup.input.payload
+        slots, needed = packers["popular_slots"].input.payload, dedup.input.payload
         for lane in range(lanes):
-            m.d.comb += slots.word[lane].eq(group.value[lane][: config.slot_bits])
-        m.d.comb += [cold.value.eq(group.value), cold.z.eq(group.z), cold.hit.eq(group.hit)]
+            m.d.comb += slots.word[lane].eq(group.slot[lane])
+        m.d.comb += [
+            needed.key.eq(group.key),
+            needed.slot.eq(group.slot),
+            needed.z.eq(group.z),
+            needed.hit.eq(group.hit),
+        ]
 
         self._count_keys(m, dedup, group, step)
         self._sequence(m, dedup)
@@ -180,28 +188,29 @@ class Classifier(wiring.Component):
     def _count_keys(self, m: Module, dedup: Dedup, group, step) -> None:
         """Counts of keys. A register ahead of the wide adders: timing."""
         lanes = self.config.lanes
-        hit = Signal(range(lanes + 1))
-        m.d.sync += hit.eq(Mux(step, sum(group.hit[lane] for lane in range(lanes)), 0))
-        with m.If(self.start):
-            m.d.sync += self.hits.eq(0)
-        with m.Else():
-            m.d.sync += self.hits.eq(self.hits + hit)
+        hits = sum(group.hit[lane] for lane in range(lanes))
+        needs = Signal(32)  # keys that need a row
+        counters = [
+            (self.hits, hits),
+            (self.misses, group.count - hits),
+        ]
+        if self.config.dedup_entries:
+            counters.append(
+                (needs, Mux(self.all_rows, dedup.input.payload.count, group.count - hits))
+            )
+        for counter, amount in counters:
+            added = Signal(range(lanes + 1))
+            m.d.sync += added.eq(Mux(step, amount, 0))
+            with m.If(self.start):
+                m.d.sync += counter.eq(0)
+            with m.Else():
+                m.d.sync += counter.eq(counter + added)
         m.d.comb += [
             self.num_keys_out.eq(dedup.num_keys),
             self.replacements.eq(dedup.replacements),
         ]
-        if not self.config.dedup_entries:  # every miss is a row of its own
-            m.d.comb += self.misses.eq(dedup.num_keys)
-            return
-        missed = Signal(range(lanes + 1))
-        m.d.sync += missed.eq(
-            Mux(step, group.count - sum(group.hit[lane] for lane in range(lanes)), 0)
-        )
-        with m.If(self.start):
-            m.d.sync += self.misses.eq(0)
-        with m.Else():
-            m.d.sync += self.misses.eq(self.misses + missed)
-        m.d.sync += self.shared.eq(self.misses - dedup.num_keys)
+        if self.config.dedup_entries:  # else every need is a row of its own
+            m.d.sync += self.shared.eq(needs - dedup.num_keys)
 
     def _sequence(self, m: Module, dedup: Dedup) -> None:
         """Follow the ends of the lists; empty the store when a command is done."""

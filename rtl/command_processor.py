@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import Flag, Opcode
+from hotline.gen.commands import COMMANDS, Flag, Opcode
 from hotline.gen.config import Config
 from hotline.rtl.classifier import LISTS
 from hotline.rtl.completion import CompletionWriter
@@ -23,15 +23,18 @@ __all__ = ["CommandProcessor", "job", "results"]
 def job(config: Config) -> data.StructLayout:
     """The running descriptor, decoded; holds from the start of a command to its end.
 
-    `opcode`, `gather` (SPLIT with GATHER), `scan_all` (COMMIT ALL), `one_hot`, `count`,
-    `num_tables`, `num_keys`, and the addresses in bytes; `lists` is that of the last SPLIT's
-    keys for GATHER LAST.
+    `opcode`, `gather` and `gather_hot` (SPLIT with GATHER, GATHER_HOT), `scan_all` and `fill`
+    (COMMIT with ALL, FILL), `back` (FILL with BACK), `one_hot`, `count`, `num_tables`, `num_keys`,
+    and the addresses in bytes; `lists` is that of the last SPLIT's keys for GATHER LAST.
     """
     return data.StructLayout(
         {
             "opcode": 4,
             "gather": 1,
+            "gather_hot": 1,
             "scan_all": 1,
+            "fill": 1,
+            "back": 1,
             "one_hot": 1,
             "count": 32,
             "num_tables": config.max_tables.bit_length(),
@@ -201,6 +204,11 @@ class CommandProcessor(wiring.Component):
             per_sample.eq(_region(count)),
             per_key.eq(_region(words[3][:31])),
             self.job.gather.eq((opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER).any()),
+            self.job.gather_hot.eq(
+                (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER_HOT).any()
+            ),
+            self.job.fill.eq((opcode == Opcode.COMMIT) & (flags & Flag.COMMIT_FILL).any()),
+            self.job.back.eq((opcode == Opcode.FILL) & (flags & Flag.FILL_BACK).any()),
             self.job.one_hot.eq(Cat(words[6], words[7]) == 0),
             self.job.lists.eq(Mux(gather_last, last_keys, Cat(words[8], words[9]))),
         ]
@@ -214,8 +222,9 @@ class CommandProcessor(wiring.Component):
             self.job.lengths.eq(Cat(words[6], words[7])),
             self.job.rows.eq(Cat(words[10], words[11])),
         ]
-        counting = (Opcode.LEARN, Opcode.SPLIT, Opcode.SCATTER, Opcode.LOAD, Opcode.GATHER)
-        m.d.sync += takes_count.eq(opcode.matches(*counting))
+        m.d.sync += takes_count.eq(
+            opcode.matches(*(code for code, command in COMMANDS.items() if command.count))
+        )
 
         # ---- ring -----------------------------------------------------------------------------
         next_head = (self.ring_head + 1) & ((1 << self.ring_log2) - 1)[:15]
@@ -395,7 +404,10 @@ class CommandProcessor(wiring.Component):
                 m.next = "SUCCESS"
             with m.State("SUCCESS"):
                 with m.If(split):
-                    m.d.sync += [last_split.eq(1), last_count.eq(counted.rows)]
+                    m.d.sync += [
+                        last_split.eq(~self.job.gather_hot),
+                        last_count.eq(counted.rows),
+                    ]
                 m.next = "RECORD"
             with m.State("ABORT"):
                 m.d.sync += [self.halt.eq(1), waited.eq(waited_longer)]

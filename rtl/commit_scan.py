@@ -13,7 +13,7 @@ from hotline.gen.config import Config
 from hotline.rtl.feistel import InverseHash
 from hotline.rtl.hot_bank import READ_LATENCY
 from hotline.rtl.hot_update import entry_layout, entry_valid, one_hot_first
-from hotline.rtl.interfaces import list_beat
+from hotline.rtl.interfaces import list_beat, row_entry
 
 __all__ = ["SCAN_LATENCY", "CommitScan"]
 
@@ -47,11 +47,15 @@ class CommitScan(wiring.Component):
         Read all ways of set `read_set`; the entries come SCAN_LATENCY cycles later.
     read_set : Out(set_bits or 1)
     entries : In(ArrayLayout(entry, ways))
+    fill : In(1)
+        Hand the rows of the records to `rows` too. Stable during the scan.
     records : Out(stream of list_beat)
+    rows : Out(stream of row_entry)
+        With `fill`: each row, then a marker with valid = 0 and last = 1.
     count : Out(32)
         Records so far; stable from `done` until the next start.
     done : Out(1)
-        Pulse, when the last beat has been taken.
+        Pulse, when the last beat, and the marker, have been taken.
     """
 
     def __init__(self, config: Config) -> None:
@@ -64,7 +68,9 @@ class CommitScan(wiring.Component):
                 "read": Out(1),
                 "read_set": Out(max(1, config.set_bits)),
                 "entries": In(data.ArrayLayout(entry_layout(config), config.ways)),
+                "fill": In(1),
                 "records": Out(stream.Signature(list_beat(config))),
+                "rows": Out(stream.Signature(row_entry(config))),
                 "count": Out(32),
                 "done": Out(1),
             }
@@ -114,8 +120,21 @@ class CommitScan(wiring.Component):
             record[32:64].eq(inverse.key[config.row_bits :]),
             record[64:96].eq(inverse.key[: config.row_bits]),
         ]
-        flush = Signal()
-        push = Signal()
+        flush, push = Signal(), Signal()
+        record_gone, row_gone, both_gone = Signal(), Signal(), Signal()
+        row, found_row = self.rows.payload, Signal()
+        m.d.comb += [
+            row.row.eq(record[64:96]),
+            row.table.eq(record[32:64]),
+            row.slot.eq(slot),
+            row.hot.eq(1),
+            row.valid.eq(found_row),
+            row.last.eq(~found_row),
+            both_gone.eq(
+                (record_gone | taken)
+                & (row_gone | ~self.fill | (self.rows.valid & self.rows.ready))
+            ),
+        ]
         flushed = self._pack(m, record, push, taken, flush)
 
         with m.FSM(name="scan"):
@@ -144,9 +163,17 @@ class CommitScan(wiring.Component):
                 m.d.sync += [left.eq(left & ~first), way.eq(number), coming.eq(0)]
                 m.next = "INVERT"
             with m.State("INVERT"):
+                m.d.comb += found_row.eq(1)
                 with m.If(inverse.done):
-                    m.d.comb += push.eq(1)
-                with m.If(taken):
+                    m.d.comb += [
+                        push.eq(~record_gone),
+                        self.rows.valid.eq(self.fill & ~row_gone),
+                    ]
+                m.d.sync += [
+                    record_gone.eq((record_gone | taken) & ~both_gone),
+                    row_gone.eq((row_gone | (self.rows.valid & self.rows.ready)) & ~both_gone),
+                ]
+                with m.If(both_gone):
                     m.d.sync += self.count.eq(self.count + 1)
                     with m.If(left.any()):
                         m.next = "WAY"
@@ -158,6 +185,13 @@ class CommitScan(wiring.Component):
             with m.State("FLUSH"):
                 m.d.comb += flush.eq(1)
                 with m.If(flushed):
+                    m.d.comb += self.done.eq(~self.fill)
+                    m.next = "IDLE"
+                    with m.If(self.fill):
+                        m.next = "MARK"
+            with m.State("MARK"):
+                m.d.comb += self.rows.valid.eq(1)
+                with m.If(self.rows.ready):
                     m.d.comb += self.done.eq(1)
                     m.next = "IDLE"
         return m

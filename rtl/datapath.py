@@ -23,13 +23,14 @@ from hotline.rtl.interfaces import (
     windows,
     write_beat,
 )
+from hotline.rtl.interfaces import hot_write as hot_write_layout
 from hotline.rtl.interfaces import table_write as table_write_layout
-from hotline.rtl.key_list_reader import KeyListReader
 from hotline.rtl.key_stream import KeyStream
 from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
 from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
 from hotline.rtl.register_slice import register_slice
+from hotline.rtl.row_list_reader import RowListReader
 from hotline.rtl.row_mover import Direction, RowMover
 from hotline.rtl.write_engine import WriteEngine
 
@@ -54,7 +55,7 @@ class Datapath(wiring.Component):
     -------
     axi_r, axi_w : Out
         The AXI master.
-    windows, table_write
+    windows, table_write, hot_write, gpu_count
         From the registers.
     job, start, list_start, list_base, sweep, sweep_done, results, command_done
         See :class:`~hotline.rtl.command_processor.CommandProcessor`, whose counterparts these
@@ -77,6 +78,8 @@ class Datapath(wiring.Component):
                 "axi_w": Out(axi_write(config)),
                 "windows": In(windows(config)),
                 "table_write": In(stream.Signature(table_write_layout(config))),
+                "hot_write": In(stream.Signature(hot_write_layout(config))),
+                "gpu_count": In(4),
                 "job": In(job(config)),
                 "start": In(1),
                 "start_ready": Out(1),
@@ -120,7 +123,7 @@ class Datapath(wiring.Component):
             Learner(config),
         )
         self._classifier, self._mover = Classifier(config), RowMover(config)
-        self._list_reader = KeyListReader(config)
+        self._list_reader = RowListReader(config)
         self._lists = [ListWriter(config) for _ in LISTS]
         m.submodules.read_engine = flushed(reads)
         m.submodules.write_engine = flushed(writes)
@@ -129,7 +132,7 @@ class Datapath(wiring.Component):
         m.submodules.learner = self._learner
         m.submodules.classifier = flushed(self._classifier)
         m.submodules.row_mover = flushed(self._mover)
-        m.submodules.key_list_reader = flushed(self._list_reader)
+        m.submodules.row_list_reader = flushed(self._list_reader)
         for name, writer in zip(LISTS, self._lists, strict=True):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
@@ -142,7 +145,7 @@ class Datapath(wiring.Component):
             self._split.eq(opcode == Opcode.SPLIT),
             self._commit.eq(opcode == Opcode.COMMIT),
             self._learns.eq(opcode.matches(Opcode.LEARN, Opcode.LOAD)),
-            self._moves.eq(opcode.matches(Opcode.GATHER, Opcode.SCATTER)),
+            self._moves.eq(opcode.matches(Opcode.GATHER, Opcode.SCATTER, Opcode.FILL)),
         ]
 
         m.d.comb += [reads.windows.eq(self.windows), writes.windows.eq(self.windows)]
@@ -214,9 +217,11 @@ class Datapath(wiring.Component):
             learner.abort.eq(self.halt),
             classifier.start.eq(self.start & self._split),
             classifier.gather.eq(job.gather),
+            classifier.all_rows.eq(job.gather_hot),
             self.start_ready.eq(classifier.ready),
             table.scan.eq(self.start & self._commit),
             table.scan_all.eq(job.scan_all),
+            table.scan_fill.eq(job.fill),
             self.sweep_done.eq(table.sweep_done),
             self.bank_stall.eq(table.bank_stall),
         ]
@@ -251,28 +256,43 @@ class Datapath(wiring.Component):
             m.d.comb += table.response.ready.eq(1)
 
     def _connect_rows(self, m: Module) -> None:
-        """Row lists, from the classifier or from memory, to the row mover."""
+        """Row lists, from the classifier, the hot table or memory, to the row mover."""
         mover, reader, job = self._mover, self._list_reader, self.job
+        direction, fills = Signal(Direction), Signal()
+        m.d.sync += [
+            fills.eq(self._commit | (job.opcode == Opcode.FILL)),
+            direction.eq(Direction.GATHER),
+        ]
+        with m.If(job.opcode == Opcode.SCATTER):
+            m.d.sync += direction.eq(Direction.SCATTER)
+        with m.Elif(fills):
+            m.d.sync += direction.eq(Mux(job.back, Direction.BACK, Direction.FILL))
         m.d.comb += [
-            mover.start.eq(self.start & (self._moves | job.gather)),
-            mover.direction.eq(
-                Mux(job.opcode == Opcode.SCATTER, Direction.SCATTER, Direction.GATHER)
-            ),
-            mover.num_tables.eq(job.num_tables),
-            mover.table_limit.eq(job.num_tables),
+            mover.start.eq(self.start & (self._moves | job.gather | job.fill)),
+            mover.direction.eq(direction),
+            mover.hot_rows.eq(job.gather_hot),
+            mover.gpu_count.eq(self.gpu_count),
+            # The slots of hot buffers have their own stride; any table may be named.
+            mover.num_tables.eq(Mux(fills, 0, job.num_tables)),
+            mover.table_limit.eq(Mux(fills, self.config.max_tables, job.num_tables)),
             mover.rows.eq(job.rows),
+            mover.hot_write.valid.eq(self.hot_write.valid),
+            mover.hot_write.payload.eq(self.hot_write.payload),
+            self.hot_write.ready.eq(1),
             mover.table_write.valid.eq(self.table_write.valid),
             mover.table_write.payload.eq(self.table_write.payload),
             self.table_write.ready.eq(1),
             reader.start.eq(self.start & self._moves),
             reader.addr.eq(job.lists),
             reader.count.eq(job.count),
+            reader.records.eq(job.opcode == Opcode.FILL),
         ]
         _join(
             m,
             mover.entries,
             (self._split, self._classifier.rows),
             (self._moves, reader.entries),
+            (self._commit, self._table.rows),
         )
 
     def _connect_writes(self, m: Module) -> None:
@@ -287,7 +307,7 @@ class Datapath(wiring.Component):
                 wiring.connect(m, source, writer.input)
             wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
         with m.If(self._commit & self.halt):
-            m.d.comb += table.records.ready.eq(1)
+            m.d.comb += [table.records.ready.eq(1), table.rows.ready.eq(1)]
         wiring.connect(m, self._mover.output, writes.channel[_MOVED_ROWS])
         wiring.connect(m, wiring.flipped(self.record), writes.channel[_CONTROL])
 
@@ -309,7 +329,7 @@ class Datapath(wiring.Component):
                 gathered = ~self.job.gather | mover.done
                 m.d.comb += finished.eq(classifier.done & gathered & lists_out)
             with m.Case(Opcode.COMMIT):
-                m.d.comb += finished.eq(scanned & lists_out)
+                m.d.comb += finished.eq(scanned & lists_out & (~self.job.fill | mover.done))
             with m.Case(Opcode.LEARN, Opcode.LOAD):
                 m.d.comb += finished.eq(learner.done)
             with m.Default():
@@ -364,6 +384,10 @@ class Datapath(wiring.Component):
                 ]
             with m.Case(Opcode.COMMIT):
                 m.d.comb += counts.popular.eq(table.record_count)
+                with m.If(self.job.fill):
+                    m.d.comb += counts.rows.eq(mover.count)
+            with m.Case(Opcode.FILL):
+                m.d.comb += [counts.popular.eq(mover.count), counts.rows.eq(mover.count)]
             with m.Case(Opcode.LOAD):
                 m.d.comb += counts.popular.eq(learner.taken)
             with m.Case(Opcode.LEARN):

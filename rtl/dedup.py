@@ -23,10 +23,15 @@ _LOOKUP_STEPS = 5
 
 
 def new_keys(config: Config) -> data.StructLayout:
-    """Keys that got a number of their own, those in the lanes of `mask`. `last` ends the list."""
+    """Keys that got a number of their own, those in the lanes of `mask`. `last` ends the list.
+
+    `hot` by lane: the row is in the hot table, in `slot`.
+    """
     return data.StructLayout(
         {
             "key": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
+            "slot": data.ArrayLayout(unsigned(config.slot_bits), config.lanes),
+            "hot": config.lanes,
             "mask": config.lanes,
             "last": 1,
         }
@@ -39,13 +44,13 @@ def _item(payload: data.StructLayout) -> data.StructLayout:
 
 
 class Dedup(wiring.Component):
-    """Gives each cold key its row number g, the same one as long as the store remembers it.
+    """Gives each key that needs a row its number g, the same one as long as the store remembers it.
 
     The store is direct-mapped by z mod `dedup_entries` and works as if the keys came one by one
     (spec section 7). It is banked on the low bits of z.
 
     Latency: 11 cycles (2 without a store, 1 if there is but one lane). Throughput: `lanes` keys
-    a cycle; a segment takes an extra cycle for each conflict of different cold keys on a bank.
+    a cycle; a segment takes an extra cycle for each conflict of different such keys on a bank.
     Back-pressure: the pipeline stops as a whole when one of the small output FIFOs is full.
     Reset: nothing in flight; the store is cleared, which takes entries / banks cycles.
 
@@ -61,6 +66,8 @@ class Dedup(wiring.Component):
         Pulse: empty the store. Only while nothing is in flight.
     busy : Out(1)
         The store is being cleared.
+    all_rows : In(1)
+        Hot keys get numbers too, not only cold ones. Stable during a command.
     input : In(stream of key_segment)
     words : Out(stream of word_segment)
         By key: the slot, or g with bit 31 set.
@@ -77,6 +84,7 @@ class Dedup(wiring.Component):
                 "start": In(1),
                 "clear": In(1),
                 "busy": Out(1),
+                "all_rows": In(1),
                 "input": In(stream.Signature(key_segment(config))),
                 "words": Out(stream.Signature(word_segment(config.lanes, 32))),
                 "new": Out(stream.Signature(new_keys(config))),
@@ -90,6 +98,7 @@ class Dedup(wiring.Component):
         config, lanes = self.config, self.config.lanes
         m.submodules.splitter = splitter = PassSplitter(config)
         self._connect(m, self.input, splitter.input)
+        m.d.comb += splitter.all_rows.eq(self.all_rows)
         # Everything between the splitter and the outputs moves in step.
         advance = Signal()
         m.d.comb += splitter.output.ready.eq(advance)
@@ -104,16 +113,18 @@ class Dedup(wiring.Component):
             banks = self._look_up(m, advance, info, valid, fresh)
             info, valid = self._steps(m, advance, info, valid, _LOOKUP_STEPS, "lookup")
         else:
-            m.d.comb += [fresh.eq(info.cold), self.replacements.eq(self.num_keys)]
+            m.d.comb += [fresh.eq(info.numbered), self.replacements.eq(self.num_keys)]
 
         # ---- new keys --------------------------------------------------------------------------
         mask = Signal(lanes)
         m.d.comb += [
-            mask.eq(fresh & info.leads & info.cold),
+            mask.eq(fresh & info.leads & info.numbered),
             new.valid.eq(valid & (mask.any() | info.last)),
             new.payload.mask.eq(mask),
             new.payload.last.eq(info.last),
-            *(new.payload.key[lane].eq(info.value[lane]) for lane in range(lanes)),
+            new.payload.key.eq(info.key),
+            new.payload.slot.eq(info.slot),
+            new.payload.hot.eq(info.hit),
         ]
 
         # ---- numbers ---------------------------------------------------------------------------
@@ -165,9 +176,8 @@ class Dedup(wiring.Component):
             payload.last.eq(info.last),
         ]
         for lane in range(lanes):
-            slot = info.value[lane][: config.slot_bits]
             m.d.comb += payload.word[lane].eq(
-                Mux(info.cold[lane], Cat(known[lane], Const(1, 1)), slot)
+                Mux(info.numbered[lane], Cat(known[lane], Const(1, 1)), info.slot[lane])
             )
         return m
 
@@ -195,7 +205,7 @@ class Dedup(wiring.Component):
 
         select = [
             [
-                info.cold[lane] & info.leads[lane] & (self._bank_of(info.z[lane]) == number)
+                info.numbered[lane] & info.leads[lane] & (self._bank_of(info.z[lane]) == number)
                 for lane in range(lanes)
             ]
             for number in range(count)
@@ -245,7 +255,7 @@ class Dedup(wiring.Component):
             m.d.comb += [
                 mine.eq(
                     Cat(
-                        info.cold[lane] & info.leads[lane] & (self._bank_of(info.z[lane]) == n)
+                        info.numbered[lane] & info.leads[lane] & (self._bank_of(info.z[lane]) == n)
                         for lane in range(lanes)
                     )
                 ),

@@ -147,16 +147,14 @@ class DescriptorChecker(wiring.Component):
         opcode, flags = words[0][0:8], words[0][8:16]
 
         flag_mask = Signal(8)
-        known, built, tables, keys, indices, lists, rows = (
-            Signal(name=name)
-            for name in ("known", "built", "tables", "keys", "indices", "lists", "rows")
+        known, tables, keys, indices, lists, rows = (
+            Signal(name=name) for name in ("known", "tables", "keys", "indices", "lists", "rows")
         )
         with m.Switch(opcode):
             for code, command in COMMANDS.items():
                 with m.Case(int(code)):
                     m.d.comb += [
                         known.eq(1),
-                        built.eq(command.built),
                         flag_mask.eq(command.flags),
                         tables.eq(command.tables),
                         keys.eq(command.keys),
@@ -169,6 +167,11 @@ class DescriptorChecker(wiring.Component):
                     if code == Opcode.GATHER:
                         m.d.comb += lists.eq(~(flags & Flag.GATHER_LAST).any())
         gather_last = (opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()
+        hot_alone = (
+            (opcode == Opcode.SPLIT)
+            & (flags & Flag.SPLIT_GATHER_HOT).any()
+            & ~(flags & Flag.SPLIT_GATHER).any()
+        )
 
         # count * num_tables, least significant bit of num_tables first.
         table_bits = config.max_tables.bit_length()
@@ -182,7 +185,7 @@ class DescriptorChecker(wiring.Component):
             return words[low][:6].any() | self.far[low + 1]
 
         bad = {
-            0: (flags & ~flag_mask).any() | ~built | (gather_last & ~self.last_split),
+            0: (flags & ~flag_mask).any() | hot_alone | (gather_last & ~self.last_split),
             2: tables & ((words[2] == 0) | (words[2] > config.max_tables)),
             3: keys & (words[3][31] | (one_hot & (product != words[3]))),
             4: indices & unreachable(4),

@@ -106,9 +106,9 @@ class GatherDMA(wiring.Component):
             address.table_limit.eq(self.num_tables),
             entry.valid.eq(row.valid & ~self.fault),
             row.ready.eq(entry.ready & ~self.fault),
-            entry.payload.row.eq(row.payload.row),
-            entry.payload.table.eq(row.payload.table),
-            entry.payload.valid.eq(1),
+            entry.payload.entry.row.eq(row.payload.row),
+            entry.payload.entry.table.eq(row.payload.table),
+            entry.payload.entry.valid.eq(1),
         ]
 
         found, wanted = address.rows, reader.rows

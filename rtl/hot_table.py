@@ -17,7 +17,7 @@ from hotline.rtl.crossbar_bank import own_request
 from hotline.rtl.hot_bank import READ_LATENCY, RESULT_LATENCY, HotBank
 from hotline.rtl.hot_group import GroupHash
 from hotline.rtl.hot_update import BankOp
-from hotline.rtl.interfaces import hot_request, hot_response, list_beat
+from hotline.rtl.interfaces import hot_request, hot_response, list_beat, row_entry
 from hotline.rtl.lane_ports import LanePorts
 from hotline.rtl.stream_register import StreamRegister
 
@@ -60,12 +60,16 @@ class HotTable(wiring.Component):
         Pulse: report slots on `records`, when all that came before is done.
     scan_all : In(1)
         Every valid slot, not only the changed ones. Stable during the scan.
+    scan_fill : In(1)
+        Hand the rows of the records to `rows` too. Stable during the scan.
     records : Out(stream of list_beat)
         One region of 16-byte records {slot, table, row, 0}, ascending slots.
+    rows : Out(stream of row_entry)
+        With `scan_fill`: each row, then a marker with valid = 0 and last = 1.
     record_count : Out(32)
         Records of the last scan; valid from `scan_done` until the next `scan`.
     scan_done : Out(1)
-        Pulse: the last beat of `records` has been taken.
+        Pulse: the last beat of `records`, and the marker, have been taken.
     busy : Out(1)
         A sweep or a scan is running or waiting.
     idle : Out(1)
@@ -84,7 +88,9 @@ class HotTable(wiring.Component):
                 "sweep_done": Out(1),
                 "scan": In(1),
                 "scan_all": In(1),
+                "scan_fill": In(1),
                 "records": Out(stream.Signature(list_beat(config))),
+                "rows": Out(stream.Signature(row_entry(config))),
                 "record_count": Out(32),
                 "scan_done": Out(1),
                 "busy": Out(1),
@@ -145,6 +151,7 @@ class HotTable(wiring.Component):
         m.d.comb += quiet.eq((in_flight == 0) & ~accepted)
         self._control(m, dispatch, banks, scanner, open_, quiet)
         wiring.connect(m, scanner.records, wiring.flipped(self.records))
+        wiring.connect(m, scanner.rows, wiring.flipped(self.rows))
         return m
 
     def _control(
@@ -176,6 +183,7 @@ class HotTable(wiring.Component):
             self.scan_done.eq(scanner.done),
             self.record_count.eq(scanner.count),
             scanner.all.eq(self.scan_all),
+            scanner.fill.eq(self.scan_fill),
         ]
         with m.If(self.scan):
             m.d.sync += pending.eq(1)

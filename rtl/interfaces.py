@@ -14,6 +14,7 @@ from hotline.gen.config import Config
 
 __all__ = [
     "BURST_BITS",
+    "HotField",
     "HotOp",
     "Status",
     "TableField",
@@ -65,6 +66,19 @@ class TableField(enum.Enum, shape=2):
     BASE_HI = 1
     ROWS = 2
     ROW_BYTES = 3
+
+
+class HotField(enum.Enum, shape=2):
+    """Field of the hot buffers that a register write changes."""
+
+    BASE_LO = 0
+    BASE_HI = 1
+    STRIDE = 2  #: of all GPUs
+
+
+def hot_write(config: Config) -> data.StructLayout:
+    """Write-through of the HOT_* registers, as :func:`table_write`; `gpu` is the instance."""
+    return data.StructLayout({"gpu": range(config.gpus), "field": HotField, "value": unsigned(32)})
 
 
 def table_write(config: Config) -> data.StructLayout:
@@ -196,6 +210,20 @@ def list_beat(config: Config) -> data.StructLayout:
 
 
 def row_entry(config: Config) -> data.StructLayout:
-    """A row for the row mover: the raw u64 of a `keys` list. `valid` = 0 with `last` = 1 is the
-    end marker of an otherwise finished list."""
-    return data.StructLayout({"row": 32, "table": 31, "hot": 1, "valid": 1, "last": 1})
+    """A row for the row mover.
+
+    `row`, `table`: which. `hot`: bit 63 of a `keys` list, a hot row of a SPLIT, or a record of
+    FILL; the last two have a `slot`. `bad`: that slot does not exist. `valid` = 0 with `last` = 1
+    is the end marker of an otherwise finished list.
+    """
+    return data.StructLayout(
+        {
+            "row": 32,
+            "table": 32,
+            "slot": config.slot_bits,
+            "hot": 1,
+            "bad": 1,
+            "valid": 1,
+            "last": 1,
+        }
+    )

@@ -62,7 +62,10 @@ class KeyLister(wiring.Component):
         left, begun = Signal(lanes), Signal()
         mask = Signal(lanes)
         chunk, rest = Signal(width), Signal(lanes)
-        keys = [Signal(config.key_bits, name=f"chosen_{lane}") for lane in range(width)]
+        # The key and, above it, whether its row is hot.
+        chosen_bits = config.key_bits + 1
+        keys = [Signal(chosen_bits, name=f"chosen_{lane}") for lane in range(width)]
+        slot = Signal(config.slot_bits)
         m.d.comb += mask.eq(Mux(begun, left, group.mask))
         for part in reversed(range(parts)):
             lanes_here = mask[part * width : (part + 1) * width]
@@ -79,8 +82,15 @@ class KeyLister(wiring.Component):
                 m.d.comb += [
                     chunk.eq(chosen),
                     rest.eq(mask & ~taken),
-                    *(keys[n].eq(group.key[part * width + n]) for n in range(width)),
+                    *(
+                        keys[n].eq(Cat(group.key[part * width + n], group.hot[part * width + n]))
+                        for n in range(width)
+                    ),
                 ]
+                # Rows go one by one: the slot is that of the only one that is chosen.
+                for n in range(width):
+                    with m.If(lowest[n]):
+                        m.d.comb += slot.eq(group.slot[part * width + n])
 
         # ---- compact them ----------------------------------------------------------------------
         # Each key moves down by the number of gaps below it, one bit of that number a level;
@@ -108,8 +118,9 @@ class KeyLister(wiring.Component):
             row = moved
 
         # ---- hand them on ----------------------------------------------------------------------
-        free = Signal()
-        key = Signal(data.ArrayLayout(unsigned(config.key_bits), width), reset_less=True)
+        free, entry = Signal(), self.rows.payload
+        row_slot = Signal(config.slot_bits, reset_less=True)
+        key = Signal(data.ArrayLayout(unsigned(chosen_bits), width), reset_less=True)
         count, last = Signal(range(width + 1)), Signal()
         to_list, to_rows = Signal(), Signal()  # not yet taken by
         ends, complete = Signal(), Signal()
@@ -131,21 +142,23 @@ class KeyLister(wiring.Component):
                 begun.eq(~complete),
                 left.eq(rest),
                 *(key[n].eq(row[n][0]) for n in range(width)),
+                row_slot.eq(slot),
                 count.eq(sum(chunk[n] for n in range(width))),
                 last.eq(ends),
                 to_list.eq(1),
                 to_rows.eq(self.gather),
             ]
 
-        segment, entry = packer.input.payload, self.rows.payload
-        first = key[0]
+        segment, first = packer.input.payload, key[0]
         m.d.comb += [
             packer.input.valid.eq(to_list),
             segment.count.eq(count),
             segment.last.eq(last),
             self.rows.valid.eq(to_rows),
             entry.row.eq(first[: config.row_bits]),
-            entry.table.eq(first[config.row_bits :]),
+            entry.table.eq(first[config.row_bits : -1]),
+            entry.hot.eq(first[-1]),
+            entry.slot.eq(row_slot),
             entry.valid.eq(~last),
             entry.last.eq(last),
             self.keys.valid.eq(packer.output.valid),
@@ -155,7 +168,8 @@ class KeyLister(wiring.Component):
         for n in range(width):
             m.d.comb += [
                 segment.word[n][:32].eq(key[n][: config.row_bits]),
-                segment.word[n][32:].eq(key[n][config.row_bits :]),
+                segment.word[n][32:63].eq(key[n][config.row_bits : -1]),
+                segment.word[n][63].eq(key[n][-1]),
             ]
         return m
 

@@ -7,7 +7,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
-from hotline.rtl.sample_buffer import value_bits
 
 __all__ = ["PassSplitter", "key_pass", "key_segment", "store_banks"]
 
@@ -21,7 +20,8 @@ def key_segment(config: Config) -> data.StructLayout:
     """Keys of non-popular samples: lanes `first` .. `first + count - 1`. `last` ends the list."""
     return data.StructLayout(
         {
-            "value": data.ArrayLayout(unsigned(value_bits(config)), config.lanes),
+            "key": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
+            "slot": data.ArrayLayout(unsigned(config.slot_bits), config.lanes),
             "z": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
             "hit": config.lanes,
             "first": range(config.lanes),
@@ -32,16 +32,18 @@ def key_segment(config: Config) -> data.StructLayout:
 
 
 def key_pass(config: Config) -> data.StructLayout:
-    """A segment of which no two different cold keys share a bank.
+    """A segment of which no two different keys that get row numbers share a bank.
 
-    `cold`: lanes of cold keys. `leader`: by lane, the first lane of the pass with the same cold
-    key; `leads`: lanes that are their own leader.
+    `numbered`: lanes of keys that get one. `leader`: by lane, the first lane of the pass with the
+    same such key; `leads`: lanes that are their own leader.
     """
     return data.StructLayout(
         {
-            "value": data.ArrayLayout(unsigned(value_bits(config)), config.lanes),
+            "key": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
+            "slot": data.ArrayLayout(unsigned(config.slot_bits), config.lanes),
             "z": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
-            "cold": config.lanes,
+            "hit": config.lanes,
+            "numbered": config.lanes,
             "leads": config.lanes,
             "leader": data.ArrayLayout(range(config.lanes), config.lanes),
             "first": range(config.lanes),
@@ -67,6 +69,8 @@ class PassSplitter(wiring.Component):
 
     Members
     -------
+    all_rows : In(1)
+        Hot keys get row numbers too, not only cold ones. Stable during a command.
     input : In(stream of key_segment)
     output : Out(stream of key_pass)
     """
@@ -75,6 +79,7 @@ class PassSplitter(wiring.Component):
         self.config = config
         super().__init__(
             {
+                "all_rows": In(1),
                 "input": In(stream.Signature(key_segment(config))),
                 "output": Out(stream.Signature(key_pass(config))),
             }
@@ -89,7 +94,7 @@ class PassSplitter(wiring.Component):
         held, consumed = Signal(), Signal()
         store = Signal()
         kept = Signal(key_segment(self.config), reset_less=True)
-        cold, pending = Signal(lanes), Signal(lanes)
+        numbered, pending = Signal(lanes), Signal(lanes)
         conflict = [Signal(lane, name=f"conflict_{lane}") for lane in range(lanes)]
         equal = [Signal(lane, name=f"equal_{lane}") for lane in range(lanes)]
         m.d.comb += [
@@ -107,9 +112,9 @@ class PassSplitter(wiring.Component):
             inside.eq(Cat((segment.first <= lane) & (end > lane) for lane in range(lanes))),
         ]
         incoming = Signal(lanes)
-        m.d.comb += incoming.eq(inside & ~segment.hit)
+        m.d.comb += incoming.eq(inside & (~segment.hit | self.all_rows.replicate(lanes)))
         with m.If(store):
-            m.d.sync += [held.eq(1), kept.eq(segment), cold.eq(incoming), pending.eq(inside)]
+            m.d.sync += [held.eq(1), kept.eq(segment), numbered.eq(incoming), pending.eq(inside)]
         if merge:
             for lane in range(1, lanes):
                 for other in range(lane):
@@ -135,9 +140,11 @@ class PassSplitter(wiring.Component):
             amount.eq(sum(chosen[lane] for lane in range(lanes))),
             final.eq(~(blocked & pending).any()),
             consumed.eq(held & self.output.ready & final),
-            out.value.eq(kept.value),
+            out.key.eq(kept.key),
+            out.slot.eq(kept.slot),
             out.z.eq(kept.z),
-            out.cold.eq(cold & chosen),
+            out.hit.eq(kept.hit),
+            out.numbered.eq(numbered & chosen),
             out.first.eq(kept.first),
             out.count.eq(amount),
             out.last.eq(kept.last & final),

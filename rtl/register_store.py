@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.gen.register_map import COUNTERS, WINDOWS, register_map
-from hotline.rtl.interfaces import Status, TableField, table_write
+from hotline.rtl.interfaces import HotField, Status, TableField, hot_write, table_write
 
 __all__ = ["GPU_BASE", "TABLE_BASE", "WINDOW_BASE", "RegisterStore", "failure", "initial_words"]
 
@@ -63,10 +63,10 @@ class RegisterStore(wiring.Component):
         cycles.
     scanned, above : Out(1)
         Pulse, and the answer, which holds until the next scan.
-    changes_table : In(1)
-        The write is one of a TABLE_* register.
-    table_write : Out, stream
-        Such writes, and the zeroes of the walk, a cycle later. Does not wait for `ready`.
+    changes_table, changes_hot : In(1)
+        The write is one of a TABLE_*, or of a HOT_* register.
+    table_write, hot_write : Out, stream
+        Such writes, and the zeroes of the walk, a cycle later. They do not wait for `ready`.
     snapshot, snapshot_word, snapshot_data : In
         Writes of the counter bank; only while `write` is 0.
     failure : In, stream
@@ -89,7 +89,9 @@ class RegisterStore(wiring.Component):
                 "scanned": Out(1),
                 "above": Out(1),
                 "changes_table": In(1),
+                "changes_hot": In(1),
                 "table_write": Out(stream.Signature(table_write(config))),
+                "hot_write": Out(stream.Signature(hot_write(config))),
                 "snapshot": In(1),
                 "snapshot_word": In(range(2 * len(COUNTERS))),
                 "snapshot_data": In(32),
@@ -182,5 +184,14 @@ class RegisterStore(wiring.Component):
             table.table.eq(write.addr[2:] - TABLE_BASE // 4),
             table.field.eq(write.addr[:2]),
             table.value.eq(write.data),
+        ]
+        hot, of_gpu = self.hot_write.payload, Signal()
+        walks_hot = (walk == words["HOT_STRIDE"]) | ((walk >= GPU_BASE) & (walk < TABLE_BASE))
+        m.d.comb += of_gpu.eq(write.addr >= GPU_BASE)
+        m.d.sync += [
+            self.hot_write.valid.eq(Mux(walking, walks_hot, self.changes_hot)),
+            hot.gpu.eq(write.addr[2:] - GPU_BASE // 4),
+            hot.field.eq(Mux(of_gpu, write.addr[:2], HotField.STRIDE)),
+            hot.value.eq(write.data),
         ]
         return m

@@ -10,7 +10,7 @@ from hotline.gen.config import Config, log2
 from hotline.gen.register_map import Register, register_map
 from hotline.rtl.axi_lite import AxiLiteSignature, Response
 from hotline.rtl.counters import CounterBank, command_counts, counter_events
-from hotline.rtl.interfaces import table_write, windows
+from hotline.rtl.interfaces import hot_write, table_write, windows
 from hotline.rtl.register_state import RING_BITS, RegisterState
 from hotline.rtl.register_store import GPU_BASE, TABLE_BASE, WINDOW_BASE, RegisterStore, failure
 
@@ -56,8 +56,9 @@ class RegisterBank(wiring.Component):
         The address windows.
     gpu_count : Out(4)
         GPU_COUNT.
-    table_write : Out, stream
-        Each change of a TABLE_* register, and the zeroes after reset. Does not wait for `ready`.
+    table_write, hot_write : Out, stream
+        Each change of a TABLE_* or HOT_* register, and the zeroes after reset; never both at once.
+        They do not wait for `ready`.
     completion_event, error_event : In(1)
         Pulses: set IRQ_STATUS bits.
     irq : Out(1)
@@ -93,6 +94,7 @@ class RegisterBank(wiring.Component):
                 "windows": Out(windows(config)),
                 "gpu_count": Out(4, init=config.gpus),
                 "table_write": Out(stream.Signature(table_write(config))),
+                "hot_write": Out(stream.Signature(hot_write(config))),
                 "completion_event": In(1),
                 "error_event": In(1),
                 "irq": Out(1),
@@ -122,10 +124,11 @@ class RegisterBank(wiring.Component):
         is_write, legal, execute, count = Signal(), Signal(), Signal(), Signal()
         known = self._decode(m, registers, word, value)
         may_write = known["writable"] & known["allowed"] & full_strobe
-        live, table, stride, stride_known = (Signal() for _ in range(4))
+        live, table, gpu, stride, stride_known = (Signal() for _ in range(5))
         m.d.sync += [
             live.eq(known["live"]),
             table.eq(known["table"]),
+            gpu.eq(known["gpu"]),
             stride.eq(is_write & (word == registers["HOT_STRIDE"].word)),
             legal.eq(
                 ~address[8:].any()
@@ -152,9 +155,11 @@ class RegisterBank(wiring.Component):
             # themselves, and leave their word of the memory 0.
             store.write.eq(commit & ~live),
             store.changes_table.eq(commit & table),
+            store.changes_hot.eq(commit & (gpu | stride)),
         ]
         wiring.connect(m, wiring.flipped(self.failure), store.failure)
         wiring.connect(m, wiring.flipped(self.table_write), store.table_write)
+        wiring.connect(m, wiring.flipped(self.hot_write), store.hot_write)
         state = self._state(m, store, known, word, value, commit)
         counted, saturated = self._counters(m, store, value, count)
         live_value = self._live(m, registers, word, state, saturated)

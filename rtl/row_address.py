@@ -7,7 +7,9 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, ceil_log2
-from hotline.rtl.interfaces import TableField, bus_address, row_entry, table_write
+from hotline.rtl.gpu_turns import routed_entry
+from hotline.rtl.interfaces import TableField, bus_address, hot_write, table_write
+from hotline.rtl.slot_address import SlotAddress, slot_address_bits
 from hotline.rtl.small_fifo import SmallFIFO
 
 __all__ = ["RowAddress", "make_row_address", "row_address_members", "row_home", "row_words_bits"]
@@ -27,17 +29,20 @@ def row_words_bits(config: Config) -> int:
 def row_home(config: Config) -> data.StructLayout:
     """A row found in its table.
 
-    `move`: there is a row to copy, `words` long (at least 1), from word address `home` on.
-    Without `move` the entry was skipped, but keeps its position in the dense buffer, unless it
-    is a mere end marker. `count`: the entry counts as a row copied (a row of a table without
-    row length counts, though there is nothing to move). `last` ends the list. `fault`: the entry
-    names no row of the table; nothing follows.
+    `move`: there is a row to copy, `words` long (at least 1). Its home is at word address `home`,
+    its slot at `slot` in units of 64 bytes; `hot`: the entry said that it has a slot. Without
+    `move` the entry was skipped, but keeps its position in the dense buffer, unless it is a mere
+    end marker. `count`: the entry counts as a row copied (a row of a table without row length
+    counts, though there is nothing to move). `last` ends the list. `fault`: the entry names no row
+    of the table, or no slot; nothing follows.
     """
     return data.StructLayout(
         {
             "home": bus_address(config).width - 2,
+            "slot": slot_address_bits(config),
             "words": row_words_bits(config),
             "move": 1,
+            "hot": 1,
             "count": 1,
             "last": 1,
             "fault": 1,
@@ -49,10 +54,12 @@ def row_address_members(config: Config) -> dict[str, wiring.Member]:
     """Members of :class:`RowAddress` and of its serial sibling."""
     return {
         "table_write": In(stream.Signature(table_write(config))),
+        "hot_write": In(stream.Signature(hot_write(config))),
         "start": In(1),
         "num_tables": In(range(config.max_tables + 1)),
         "table_limit": In(range(config.max_tables + 1)),
-        "entries": In(stream.Signature(row_entry(config))),
+        "hot_rows": In(1),
+        "entries": In(stream.Signature(routed_entry(config))),
         "rows": Out(stream.Signature(row_home(config))),
         "scanning": Out(1),
         "widest": Out(row_words_bits(config)),
@@ -87,8 +94,8 @@ class RowAddress(wiring.Component):
 
     Members
     -------
-    table_write : In
-        Write-through of the TABLE_* registers; always ready.
+    table_write, hot_write : In
+        Write-through of the TABLE_* and HOT_* registers; always ready, never both at once.
     start : In
         Pulse: forget the fault, and scan the tables below `num_tables` for the longest row.
         Only while nothing is in flight.
@@ -96,8 +103,10 @@ class RowAddress(wiring.Component):
         Tables of the scan; stable from `start` until `scanning` falls.
     table_limit : In
         Tables that entries may name; stable.
+    hot_rows : In
+        Hot rows are wanted too; else they are skipped without a check. Stable.
     entries : In
-        Rows wanted. Hot rows are skipped without a check.
+        Rows wanted.
     rows : Out
         One result for each entry.
     scanning : Out
@@ -117,7 +126,10 @@ class RowAddress(wiring.Component):
         config = self.config
         index_bits = max(1, ceil_log2(config.max_tables))
         home_bits = config.addr_width - 2
-        entry = self.entries.payload
+        entry, gpu = self.entries.payload.entry, self.entries.payload.gpu
+        m.submodules.slots = slots = SlotAddress(config)
+        connect(m, flipped(self.hot_write), slots.hot_write)
+        m.d.comb += [slots.slot.eq(entry.slot), slots.gpu.eq(gpu)]
         m.submodules.results = results = SmallFIFO(row_home(config), _RESULTS)
         connect(m, results.output, flipped(self.rows))
         result = results.input.payload
@@ -168,22 +180,27 @@ class RowAddress(wiring.Component):
             m.d.sync += scan.eq(0)
 
         # ---- stage 1: the memories are being read ---------------------------------------------
-        table_1, row_1 = Signal(31), Signal(32)
+        table_1, row_1 = Signal(32), Signal(32)
         valid_1, live_1, last_1 = Signal(), Signal(), Signal()
+        hot_1, bad_1, counts_1 = Signal(), Signal(), Signal()
         m.d.sync += [
             table_1.eq(entry.table),
             row_1.eq(entry.row),
             valid_1.eq(take),
-            live_1.eq(entry.valid & ~entry.hot),
+            live_1.eq(entry.valid & (~entry.hot | self.hot_rows)),
             last_1.eq(entry.last),
+            hot_1.eq(entry.hot),
+            bad_1.eq(entry.bad),
+            counts_1.eq(self.entries.payload.counts),
             scan_1.eq(scan_0),
         ]
         for name in ("rows", "words"):
             m.d.comb += ports[name].addr.eq(Mux(scan, position, entry.table))
 
         # ---- stage 2: what the tables say -----------------------------------------------------
-        table_2, row_2 = Signal(31), Signal(32)
-        valid_2, live_2, last_2, bad_table_2 = Signal(), Signal(), Signal(), Signal()
+        table_2, row_2 = Signal(32), Signal(32)
+        valid_2, live_2, last_2, bad_2 = Signal(), Signal(), Signal(), Signal()
+        hot_2, counts_2 = Signal(), Signal()
         rows_2, words_2 = Signal(32), Signal(row_words_bits(config))
         m.d.sync += [
             table_2.eq(table_1),
@@ -191,7 +208,9 @@ class RowAddress(wiring.Component):
             valid_2.eq(valid_1),
             live_2.eq(live_1),
             last_2.eq(last_1),
-            bad_table_2.eq(table_1 >= self.table_limit),
+            hot_2.eq(hot_1),
+            counts_2.eq(counts_1),
+            bad_2.eq(bad_1 | (table_1 >= self.table_limit)),
             rows_2.eq(ports["rows"].data),
             words_2.eq(ports["words"].data),
             scan_2.eq(scan_1),
@@ -206,8 +225,9 @@ class RowAddress(wiring.Component):
         product_high_3 = Signal(max(1, len(high) + len(words_2)))
         words_3 = Signal.like(words_2)
         valid_3, live_3, last_3, bad_3, faulted = (Signal(), Signal(), Signal(), Signal(), Signal())
+        hot_3, counts_3 = Signal(), Signal()
         bad = Signal()
-        m.d.comb += bad.eq(valid_2 & live_2 & (bad_table_2 | (row_2 >= rows_2)))
+        m.d.comb += bad.eq(valid_2 & live_2 & (bad_2 | (row_2 >= rows_2)))
         m.d.sync += [
             product_low_3.eq(low * words_2),
             product_high_3.eq(high * words_2),
@@ -216,6 +236,8 @@ class RowAddress(wiring.Component):
             valid_3.eq(valid_2 & ~faulted),
             live_3.eq(live_2),
             last_3.eq(last_2),
+            hot_3.eq(hot_2),
+            counts_3.eq(counts_2),
             bad_3.eq(bad),
         ]
         with m.If(~faulted):
@@ -231,6 +253,7 @@ class RowAddress(wiring.Component):
         product, far_4 = Signal(config.row_bits + len(words_2) + 1), Signal()
         words_4 = Signal.like(words_3)
         valid_4, live_4, last_4, bad_4 = Signal(), Signal(), Signal(), Signal()
+        hot_4, counts_4 = Signal(), Signal()
         base = [ports[name].data for name in ("base_lo", "base_hi") if name in ports]
         m.d.comb += product.eq(product_low_3 + (product_high_3 << _LOW_BITS))
         m.d.sync += [
@@ -241,6 +264,8 @@ class RowAddress(wiring.Component):
             valid_4.eq(valid_3),
             live_4.eq(live_3),
             last_4.eq(last_3),
+            hot_4.eq(hot_3),
+            counts_4.eq(counts_3),
             bad_4.eq(bad_3),
         ]
 
@@ -251,10 +276,13 @@ class RowAddress(wiring.Component):
             result.home.eq((base_4 + product_4) | (far_4 << home_bits)),
             result.words.eq(words_4),
             result.move.eq(live_4 & ~bad_4 & (words_4 != 0)),
-            result.count.eq(live_4 & ~bad_4),
+            result.hot.eq(hot_4),
+            result.count.eq(live_4 & counts_4 & ~bad_4),
             result.last.eq(last_4),
             result.fault.eq(bad_4),
         ]
+
+        m.d.comb += result.slot.eq(slots.address)
 
         with m.If(self.start):
             m.d.sync += [

@@ -1,17 +1,19 @@
-"""Row mover: copies rows between their homes in the tables and a dense buffer."""
+"""Row mover: copies rows between their homes in the tables, hot buffers and a dense buffer."""
 
 from __future__ import annotations
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, log2
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.burst import beat_bits
+from hotline.rtl.gpu_turns import GpuTurns
 from hotline.rtl.interfaces import (
     Status,
     bus_address,
+    hot_write,
     read_beat,
     read_request,
     row_entry,
@@ -23,15 +25,18 @@ from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
+from hotline.rtl.slot_address import SLOT_GRAIN
 
 __all__ = ["Direction", "RowMover"]
 
 
-class Direction(enum.Enum, shape=1):
-    """Where rows come from and go to."""
+class Direction(enum.Enum, shape=2):
+    """Where rows come from and go to. Bit 0: to their homes; bit 1: the other side is a slot."""
 
     GATHER = 0  #: from the tables to the dense buffer
     SCATTER = 1  #: from the dense buffer to the tables
+    FILL = 2  #: from the tables to the slots of all GPUs
+    BACK = 3  #: from the slots of GPU 0 to the tables
 
 
 class RowMover(wiring.Component):
@@ -63,17 +68,22 @@ class RowMover(wiring.Component):
     start : In
         Pulse: begin a list. Only when idle or `done`.
     direction : In
-        Stable while it runs, like the next three.
+        Stable while it runs, like the next five.
+    hot_rows : In
+        GATHER: hot rows come from their slots, of one GPU after the other. Else they are skipped.
+    gpu_count : In
+        GPUs that take part, 1 to `gpus`.
     num_tables : In
         Tables whose longest row gives the stride.
     table_limit : In
         Tables that the list may name.
     rows : In
         Byte address of the dense buffer, 64-byte aligned.
-    table_write : In
-        Write-through of the TABLE_* registers; always ready; not while it runs.
+    table_write, hot_write : In
+        Write-through of the TABLE_* and HOT_* registers; always ready; not while it runs, nor
+        both at once.
     entries : In
-        The list, to its end marker.
+        The list, to its end marker. FILL and BACK: hot rows only.
     request, data : Out, In
         Port of the read engine.
     read_fault_code, read_fault_addr : In
@@ -81,7 +91,8 @@ class RowMover(wiring.Component):
     output : Out
         Channel of the write engine.
     count : Out
-        Rows copied so far; final with `done`. Skipped (hot) entries do not count.
+        Rows copied so far; final with `done`. Skipped (hot) entries do not count, and a row that
+        goes to several GPUs counts once.
     done : Out
         Level: the list has ended and its last beat has been handed over.
     fault, fault_code, fault_info : Out
@@ -95,10 +106,13 @@ class RowMover(wiring.Component):
             {
                 "start": In(1),
                 "direction": In(Direction),
+                "hot_rows": In(1),
+                "gpu_count": In(4),
                 "num_tables": In(tables),
                 "table_limit": In(tables),
                 "rows": In(config.addr_width),
                 "table_write": In(stream.Signature(table_write(config))),
+                "hot_write": In(stream.Signature(hot_write(config))),
                 "entries": In(stream.Signature(row_entry(config))),
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
@@ -117,15 +131,24 @@ class RowMover(wiring.Component):
         m = Module()
         config = self.config
         shift = log2(config.data_words)
+        m.submodules.turns = turns = GpuTurns(config)
         m.submodules.address = address = make_row_address(config)
         m.submodules.reader = reader = RowReader(config)
         m.submodules.writer = writer = RowWriter(config)
         places_layout = row_place(config)
         m.submodules.places = places = BlockFIFO(places_layout, rows_in_flight(config))
 
+        homewards, by_slot = self.direction.as_value()
         connect(m, flipped(self.table_write), address.table_write)
-        connect(m, flipped(self.entries), address.entries)
+        connect(m, flipped(self.hot_write), address.hot_write)
+        connect(m, flipped(self.entries), turns.input)
+        connect(m, turns.output, address.entries)
         m.d.comb += [
+            turns.start.eq(self.start),
+            turns.gpu_count.eq(self.gpu_count),
+            turns.repeat.eq(self.direction == Direction.FILL),
+            turns.turns.eq(self.hot_rows),
+            address.hot_rows.eq(self.hot_rows | by_slot),
             address.start.eq(self.start),
             address.num_tables.eq(self.num_tables),
             address.table_limit.eq(self.table_limit),
@@ -145,13 +168,13 @@ class RowMover(wiring.Component):
 
         # ---- plan: source and destination of a row, held until the next entry is known --------
         valid, ready, go = Signal(), Signal(), Signal()
-        scatter = Signal()
         home, place = Signal(bus_address(config).width - 2), Signal(beat_address_bits(config))
         words = Signal(row_words_bits(config))
         move, last, fault, fills = Signal(), Signal(), Signal(), Signal()
+        in_words = Cat(Const(0, SLOT_GRAIN - 2), found.payload.slot)
+        in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.payload.slot)
         known = Signal()
         m.d.comb += [
-            scatter.eq(self.direction == Direction.SCATTER),
             # A last row with data is sent twice: as a row, then as the end marker.
             ready.eq(~valid | (go & ~(move & last))),
             found.ready.eq(ready),
@@ -160,8 +183,8 @@ class RowMover(wiring.Component):
         with m.If(ready):
             m.d.sync += [
                 valid.eq(found.valid),
-                home.eq(found.payload.home),
-                place.eq(dense),
+                home.eq(Mux(found.payload.hot & ~by_slot, in_words, found.payload.home)),
+                place.eq(Mux(by_slot, in_beats, dense)),
                 words.eq(found.payload.words),
                 move.eq(found.payload.move),
                 last.eq(found.payload.last),
@@ -186,16 +209,16 @@ class RowMover(wiring.Component):
             wanted.eq(move | last | fault),
             reader.rows.valid.eq(valid & wanted & known & places.input.ready),
             go.eq(~wanted | (known & places.input.ready & reader.rows.ready)),
-            row.source.eq(Mux(scatter, place << shift, home)),
-            row.dest.eq(Mux(scatter, home[:shift], 0)),
+            row.source.eq(Mux(homewards, place << shift, home)),
+            row.dest.eq(Mux(homewards, home[:shift], 0)),
             row.words.eq(words),
-            row.early.eq(scatter),
+            row.early.eq(homewards),
             row.move.eq(move),
             row.last.eq(last & ~move),
             row.fault.eq(fault),
-            target.start.eq(Mux(scatter, home >> shift, place)),
+            target.start.eq(Mux(homewards, home >> shift, place)),
             # The next row of the dense buffer begins where a row ends that fills its stride.
-            target.joins.eq(~scatter & fills & ~last & found.payload.move),
+            target.joins.eq(~homewards & ~by_slot & fills & ~last & found.payload.move),
             places.input.payload.eq(target),
             places.input.valid.eq(valid & move & known & reader.rows.ready),
         ]

@@ -10,19 +10,15 @@ from hotline.gen.config import Config, ceil_log2
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.interfaces import hot_response
 
-__all__ = ["SampleBuffer", "judged_group", "value_bits"]
-
-
-def value_bits(config: Config) -> int:
-    """Bits of a slot or a key, whichever is wider."""
-    return max(config.key_bits, config.slot_bits)
+__all__ = ["SampleBuffer", "judged_group"]
 
 
 def _stored_group(config: Config) -> data.StructLayout:
-    """`value`: slot of a hot key, key of a cold one. Equal keys need z only to be recognised."""
+    """A group of responses; the seen-keys store alone needs z."""
     lanes = range(config.lanes + 1)
     fields = {
-        "value": data.ArrayLayout(unsigned(value_bits(config)), config.lanes),
+        "key": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
+        "slot": data.ArrayLayout(unsigned(config.slot_bits), config.lanes),
         "hit": config.lanes,
         "count": lanes,
         "end_a": 1,
@@ -44,7 +40,8 @@ def judged_group(config: Config) -> data.StructLayout:
     lanes = range(config.lanes + 1)
     return data.StructLayout(
         {
-            "value": data.ArrayLayout(unsigned(value_bits(config)), config.lanes),
+            "key": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
+            "slot": data.ArrayLayout(unsigned(config.slot_bits), config.lanes),
             "z": data.ArrayLayout(unsigned(config.key_bits), config.lanes),
             "hit": config.lanes,
             "count": lanes,
@@ -115,13 +112,11 @@ class SampleBuffer(wiring.Component):
         second = Signal()  # one lane: the part of the second sample is to be stored
         two = Signal()
         m.d.comb += two.eq(meta.end_a & (meta.end_b | (meta.count != meta.split)))
-        for lane in range(lanes):
-            m.d.comb += entry.value[lane].eq(
-                Mux(response.hit[lane], response.slot[lane], response.key[lane])
-            )
-            if config.dedup_entries:
-                m.d.comb += entry.z[lane].eq(response.z[lane])
+        if config.dedup_entries:
+            m.d.comb += entry.z.eq(response.z)
         m.d.comb += [
+            entry.key.eq(response.key),
+            entry.slot.eq(response.slot),
             entry.hit.eq(response.hit),
             entry.count.eq(meta.count),
             entry.end_a.eq(meta.end_a),
@@ -208,7 +203,8 @@ class SampleBuffer(wiring.Component):
 
         out = self.output.payload
         m.d.comb += [
-            out.value.eq(group.value),
+            out.key.eq(group.key),
+            out.slot.eq(group.slot),
             out.hit.eq(group.hit),
             out.count.eq(group.count),
             out.split.eq(group.split if pairs else group.count),

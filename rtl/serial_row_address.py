@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import memory, wiring
 
 from hotline.gen.config import Config, ceil_log2
-from hotline.rtl.interfaces import TableField
+from hotline.rtl.interfaces import HotField, TableField
 from hotline.rtl.row_address import row_address_members, row_words_bits
+from hotline.rtl.slot_address import SLOT_GRAIN
 
 __all__ = ["SerialRowAddress"]
 
@@ -15,8 +16,9 @@ __all__ = ["SerialRowAddress"]
 class SerialRowAddress(wiring.Component):
     """Turns (table, row) into the home address of the row; same ports as :class:`RowAddress`.
 
-    One row in about 7 cycles plus one for each bit of the row length in words; the scan takes 2
-    cycles a table. All table registers are in one memory. Else as :class:`RowAddress`.
+    One row in about 7 cycles plus one for each bit of the row length in words, and as much again
+    for its slot, with the bits of the slot number; the scan takes 2 cycles a table. All registers
+    are in one memory. Else as :class:`RowAddress`.
 
     Parameters
     ----------
@@ -31,50 +33,73 @@ class SerialRowAddress(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         config = self.config
-        index_bits = max(1, ceil_log2(config.max_tables))
+        gpu_bits = max(1, ceil_log2(config.gpus))
+        index_bits = max(1, ceil_log2(config.max_tables), gpu_bits)
+        words_bits, slot_bits = row_words_bits(config), config.slot_bits
         # Wide enough for any product; what runs over the address space is only "beyond".
         near_bits = config.addr_width - 2
-        home_bits = max(near_bits, config.row_bits + row_words_bits(config)) + 1
-        entry, out = self.entries.payload, self.rows
-        words_bits = row_words_bits(config)
+        sum_bits = max(near_bits, config.row_bits + words_bits, 30 + slot_bits) + 1
+        routed, out = self.entries.payload, self.rows
+        entry = routed.entry
 
-        # ---- table registers, one field a cycle -----------------------------------------------
-        m.submodules.tables = tables = memory.Memory(
-            shape=32, depth=4 << index_bits, init=[], attrs={"no_rw_check": 1}
+        # ---- table registers and, above them, those of the hot buffers, one field a cycle -----
+        m.submodules.registers = registers = memory.Memory(
+            shape=32, depth=8 << index_bits, init=[], attrs={"no_rw_check": 1}
         )
-        write, read = tables.write_port(), tables.read_port()
-        written = self.table_write.payload
-        field, table = Signal(TableField), Signal(index_bits)
+        write, read = registers.write_port(), registers.read_port()
+        table_write, hot_write = self.table_write.payload, self.hot_write.payload
+        field, index, of_gpu = Signal(2), Signal(index_bits), Signal()
         m.d.comb += [
             self.table_write.ready.eq(1),
-            write.addr.eq(Cat(written.field, written.table[:index_bits])),
-            write.data.eq(written.value),
-            write.en.eq(self.table_write.valid),
-            read.addr.eq(Cat(field, table)),
-            read.en.eq(1),
+            self.hot_write.ready.eq(1),
+            write.en.eq(self.table_write.valid | self.hot_write.valid),
+            write.addr.eq(Cat(table_write.field, table_write.table[:index_bits])),
+            write.data.eq(table_write.value),
+            read.addr.eq(Cat(field, index, of_gpu)),
         ]
+        with m.If(self.hot_write.valid):
+            m.d.comb += [
+                write.addr.eq(
+                    Cat(hot_write.field, hot_write.gpu | Const(0, index_bits), Const(1, 1))
+                ),
+                write.data.eq(hot_write.value),
+            ]
 
         # ---- a row at a time ------------------------------------------------------------------
-        row, number = Signal(32), Signal(31)
-        last = Signal()
+        row, number, slot, gpu = (
+            Signal(32), Signal(32), Signal(slot_bits), Signal(gpu_bits)
+        )  # fmt: skip
+        last, hot, bad, counts = Signal(), Signal(), Signal(), Signal()
         position = Signal(range(config.max_tables + 1))
-        words, bits = Signal(words_bits), Signal(words_bits)
-        step = Signal(range(words_bits + 1))
-        sum_a, sum_b, home = Signal(home_bits), Signal(home_bits), Signal(home_bits)
+        words = Signal(words_bits)
+        # The multiplication at hand: of the slot (`of_gpu`), or of the row.
+        bits = Signal(max(words_bits, slot_bits))
+        step = Signal(range(len(bits) + 1))
+        factor = Signal(32)
+        sum_a, sum_b, total = Signal(sum_bits), Signal(sum_bits), Signal(sum_bits)
         wide = near_bits > 30
         fetched_words = read.data[2 : 2 + words_bits]
+        address = Cat(total[:near_bits], total[near_bits:].any())
         m.d.comb += [
-            table.eq(number),
-            # The one adder: doubling and adding the row, then adding the base.
-            sum_a.eq(home << 1),
-            sum_b.eq(Mux(bits[-1], row[: config.row_bits], 0)),
+            index.eq(Mux(of_gpu, gpu, number)),
+            factor.eq(Mux(of_gpu, read.data[2:], row[: config.row_bits])),
+            # The one adder: doubling and adding the factor, then adding the base.
+            sum_a.eq(total << 1),
+            sum_b.eq(Mux(bits[-1], factor, 0)),
             self.fault_info.eq(Cat(row, number)),
-            out.payload.home.eq(Cat(home[:near_bits], home[near_bits:].any())),
+            out.payload.home.eq(address),
             out.payload.words.eq(words),
             out.payload.last.eq(last),
+            out.payload.hot.eq(hot),
         ]
 
-        def answer(move: int, count: int, fault: int) -> list:
+        multiplies_slot = Signal()
+
+        def multiply(by: Value, width: int) -> list:
+            """Begin with the highest bit of `by`."""
+            return [bits.eq(by << (len(bits) - width)), total.eq(0), step.eq(width)]
+
+        def answer(move: ValueLike, count: ValueLike, fault: int) -> list:
             return [
                 out.valid.eq(1),
                 out.payload.move.eq(move),
@@ -91,8 +116,8 @@ class SerialRowAddress(wiring.Component):
             with m.State("SCAN"):
                 m.d.comb += [
                     self.scanning.eq(1),
-                    table.eq(position),
-                    field.eq(TableField.ROW_BYTES),
+                    index.eq(position),
+                    field.eq(TableField.ROW_BYTES.value),
                 ]
                 with m.If(position == self.num_tables):
                     m.next = "ENTRY"
@@ -106,51 +131,72 @@ class SerialRowAddress(wiring.Component):
                 m.next = "SCAN"
             with m.State("ENTRY"):
                 m.d.comb += self.entries.ready.eq(1)
-                m.d.sync += [row.eq(entry.row), number.eq(entry.table), last.eq(entry.last)]
+                m.d.sync += [
+                    row.eq(entry.row),
+                    number.eq(entry.table),
+                    slot.eq(entry.slot),
+                    gpu.eq(routed.gpu),
+                    last.eq(entry.last),
+                    hot.eq(entry.hot),
+                    bad.eq(entry.bad),
+                    counts.eq(routed.counts),
+                ]
                 with m.If(self.entries.valid):
-                    with m.If(entry.valid & ~entry.hot):
+                    with m.If(entry.valid & entry.hot & self.hot_rows):
+                        m.next = "SLOT"
+                    with m.Elif(entry.valid & ~entry.hot):
                         m.next = "ROWS"
                     with m.Else():
                         m.d.sync += answer(0, 0, 0)
                         m.next = "ANSWER"
+            with m.State("SLOT"):
+                m.d.comb += [field.eq(HotField.STRIDE.value), index.eq(0)]
+                m.d.comb += of_gpu.eq(1)
+                m.d.sync += [multiplies_slot.eq(1), *multiply(slot, slot_bits)]
+                m.next = "MULTIPLY"
             with m.State("ROWS"):
-                m.d.comb += field.eq(TableField.ROWS)
+                m.d.comb += field.eq(TableField.ROWS.value)
                 m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.comb += field.eq(TableField.ROW_BYTES)
+                m.d.comb += field.eq(TableField.ROW_BYTES.value)
                 m.d.sync += answer(0, 0, 1)
                 m.next = "ANSWER"
-                with m.If((number < self.table_limit) & (row < read.data)):
+                with m.If(~bad & (number < self.table_limit) & (row < read.data)):
                     m.d.sync += out.valid.eq(0)
                     m.next = "WORDS"
             with m.State("WORDS"):
                 m.d.sync += [
                     words.eq(fetched_words),
-                    bits.eq(fetched_words),
-                    home.eq(0),
-                    step.eq(words_bits),
+                    multiplies_slot.eq(0),
+                    *multiply(fetched_words, words_bits),
                 ]
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
-                m.d.comb += field.eq(TableField.BASE_LO)
+                m.d.comb += [of_gpu.eq(multiplies_slot), field.eq(TableField.BASE_LO.value)]
+                with m.If(multiplies_slot & (step > 1)):
+                    # The factor stays at the memory's output until the last step.
+                    m.d.comb += [field.eq(HotField.STRIDE.value), index.eq(0)]
                 with m.If(step == 0):
                     m.d.comb += [
-                        sum_a.eq(home),
+                        sum_a.eq(total),
                         sum_b.eq(read.data[2:]),
-                        field.eq(TableField.BASE_HI),
+                        field.eq(TableField.BASE_HI.value),
                     ]
-                    if wide:
-                        m.next = "HIGH"
-                    else:
-                        m.d.sync += answer(words.any(), 1, 0)
-                        m.next = "ANSWER"
+                    m.next = "HIGH" if wide else "FOUND"
                 with m.Else():
                     m.d.sync += step.eq(step - 1)
-                m.d.sync += [home.eq(sum_a + sum_b), bits.eq(bits << 1)]
+                m.d.sync += [total.eq(sum_a + sum_b), bits.eq(bits << 1)]
             if wide:
                 with m.State("HIGH"):
-                    m.d.comb += [sum_a.eq(home), sum_b.eq(read.data << 30)]
-                    m.d.sync += [home.eq(sum_a + sum_b), *answer(words.any(), 1, 0)]
+                    m.d.comb += [sum_a.eq(total), sum_b.eq(read.data << 30)]
+                    m.d.sync += total.eq(sum_a + sum_b)
+                    m.next = "FOUND"
+            with m.State("FOUND"):
+                with m.If(multiplies_slot):
+                    m.d.sync += out.payload.slot.eq(address >> (SLOT_GRAIN - 2))
+                    m.next = "ROWS"
+                with m.Else():
+                    m.d.sync += answer(words.any(), counts, 0)
                     m.next = "ANSWER"
             with m.State("ANSWER"), m.If(out.ready):
                 m.d.sync += out.valid.eq(0)

@@ -70,6 +70,7 @@ class Hotline(wiring.Component):
         wiring.connect(m, registers.failure, processor.failure)
         wiring.connect(m, registers.counts, processor.counts)
         wiring.connect(m, registers.table_write, datapath.table_write)
+        wiring.connect(m, registers.hot_write, datapath.hot_write)
         for name in ("fetch_request", "record", "sweep"):
             wiring.connect(m, getattr(processor, name), getattr(datapath, name))
         wiring.connect(m, datapath.fetch_data, processor.fetch_data)
@@ -79,6 +80,7 @@ class Hotline(wiring.Component):
             registers.restart.eq(processor.reset_request),
             registers.soft_reset_pending.eq(processor.resetting),
             datapath.windows.eq(registers.windows),
+            datapath.gpu_count.eq(registers.gpu_count),
         ]
         for name in ("run", "resume", "soft_reset", "ring_reset", "ring_base", "ring_log2"):
             m.d.comb += getattr(processor, name).eq(getattr(registers, name))

@@ -25,6 +25,7 @@ class Device:
         self.rows = StreamSink(bench, "rows", row_entry(self.config))
         self.dut.start.value = 0
         self.dut.gather.value = 0
+        self.dut.all_rows.value = 0
 
     def pause(self, source: float, sinks: list[float]) -> None:
         """Probabilities of pauses at the input, and at the six outputs."""
@@ -38,42 +39,53 @@ class Device:
         for sink in [*self.lists.values(), self.rows]:
             sink.items.clear()
 
-    async def begin(self, gather: bool) -> None:
+    async def begin(self, gather: bool, all_rows: bool = False) -> None:
         """Wait until the store is clear, then give the start pulse."""
         await self.bench.until(lambda: int(self.dut.ready.value) == 1, "ready", 20_000)
         assert not any(sink.items for sink in self.lists.values()), "output without a command"
         self.dut.gather.value = int(gather)
+        self.dut.all_rows.value = int(all_rows)
         self.dut.start.value = 1
         await self.bench.cycles(1)
         self.dut.start.value = 0
 
-    async def split(self, batch: Batch, groups: list[dict], gather: bool) -> int:
+    async def split(
+        self, batch: Batch, groups: list[dict], gather: bool, all_rows: bool = False
+    ) -> int:
         """One command, checked in full. Returns its cycles from the first group to the end."""
-        await self.begin(gather)
+        await self.begin(gather, all_rows)
         began = self.bench.cycle
         self.source.send_all(groups)
         await self.bench.until(lambda: int(self.dut.done.value) == 1, "done", 400_000)
         cycles = self.bench.cycle - began
-        self.check(batch, gather)
+        self.check(batch, gather, all_rows)
         return cycles
 
-    def check(self, batch: Batch, gather: bool) -> None:
+    def check(self, batch: Batch, gather: bool, all_rows: bool) -> None:
         """Compare lists, rows and counts with the golden model, and forget them."""
-        want = Classifier(self.config).classify(batch.offsets, batch.hit, batch.slot, batch.z)
-        keys = batch.key[want.source]
+        want = Classifier(self.config).classify(
+            batch.offsets, batch.hit, batch.slot, batch.z, all_rows
+        )
+        keys, hot = batch.key[want.source], batch.hit[want.source]
         table, row = keys >> self.config.row_bits, keys & ((1 << self.config.row_bits) - 1)
         expected = {name: getattr(want, name) for name in LISTS[:-1]}
-        expected["keys"] = np.stack([row, table], 1).reshape(-1)
+        expected["keys"] = np.stack([row, table | hot.astype(np.int64) << 31], 1).reshape(-1)
         for name, sink in self.lists.items():
             words = list_words(list(sink.items), self.config)
             assert words == [int(word) for word in expected[name]], name
-        rows = [(item["row"], item["table"]) for item in self.rows.items if item["valid"]]
+        rows = [
+            (item["row"], item["table"], item["hot"], item["slot"] if item["hot"] else 0)
+            for item in self.rows.items
+            if item["valid"]
+        ]
         if gather:
-            assert rows == [(int(r), int(t)) for r, t in zip(row, table, strict=True)]
+            slot = np.where(hot, batch.slot[want.source], 0)
+            wanted = zip(row, table, hot, slot, strict=True)
+            assert rows == [tuple(int(part) for part in entry) for entry in wanted]
             assert len(self.rows.items) == len(rows) + 1
             marker = self.rows.items[-1]
             assert marker["last"] and not marker["valid"]
-            assert not any(item["last"] or item["hot"] for item in list(self.rows.items)[:-1])
+            assert not any(item["last"] for item in list(self.rows.items)[:-1])
         else:
             assert not self.rows.items
         # Without a store each entry counts as replaced: word 6 equals word 3.
@@ -106,7 +118,8 @@ async def random_commands(dut) -> None:
         )
         batch = random_batch(rng, device.config)
         groups = cut_into_groups(rng, batch, device.config, tidy=number % 3 == 0)
-        await device.split(batch, groups, gather=bool(rng.integers(2)))
+        gather = bool(rng.integers(2))
+        await device.split(batch, groups, gather, all_rows=gather and bool(rng.integers(2)))
 
 
 @cocotb.test

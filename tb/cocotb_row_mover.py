@@ -14,14 +14,16 @@ from row_tables import SIZE, RowTables
 from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import (
     Status,
+    hot_write,
     read_beat,
     read_request,
     row_entry,
     table_write,
     write_beat,
 )
+from hotline.rtl.row_address import row_words_bits
 
-GATHER, SCATTER = 0, 1
+GATHER, SCATTER, FILL, BACK = range(4)
 PAGE = 4096
 
 
@@ -40,6 +42,7 @@ class Mover:
         self._burst: tuple[int, int] | None = None
         bench = self.bench
         self.registers = StreamSource(bench, "table_write", table_write(self.config))
+        self.hot_registers = StreamSource(bench, "hot_write", hot_write(self.config))
         self.entries = StreamSource(bench, "entries", row_entry(self.config), pause=pause)
         self.data = StreamSource(bench, "data", read_beat(self.config), pause=pause)
         self.requests = StreamSink(
@@ -49,8 +52,9 @@ class Mover:
             bench, "output", write_beat(self.config), pause=pause, callback=self._write
         )
         bench.on_drive(self._deliver)
-        for name in ("start", "direction", "num_tables", "table_limit", "rows"):
+        for name in ("start", "direction", "hot_rows", "num_tables", "table_limit", "rows"):
             getattr(dut, name).value = 0
+        dut.gpu_count.value = self.config.gpus
         dut.read_fault_code.value = 0
         dut.read_fault_addr.value = 0
 
@@ -107,12 +111,25 @@ class Mover:
         self.tables = tables
         self.registers.send_all(tables.writes())
         await self.registers.drained()
+        self.hot_registers.send_all(tables.hot_writes())
+        await self.hot_registers.drained()
 
     async def begin(
-        self, direction: int, rows: list[tuple[int, int]], hot: list[bool], last_row: bool = False
+        self,
+        direction: int,
+        rows: list[tuple[int, int]],
+        hot: list[bool],
+        last_row: bool = False,
+        hot_rows: bool = False,
+        bad_slot: int | None = None,
     ) -> None:
-        """Start a list; compute what it should do."""
-        config, tables, dut = self.config, self.tables, self.dut
+        """Start a list; compute what it should do. FILL and BACK ignore `hot`."""
+        config, tables, dut, rng = self.config, self.tables, self.dut, self.bench.rng
+        gpus = int(rng.integers(1, config.gpus + 1))
+        slots = [int(slot) for slot in rng.choice(tables.slots, len(rows))]
+        if direction >= FILL:
+            hot = [True] * len(rows)
+        hot_served = 0
         used = config.max_tables // 2 + 1
         dense = SIZE // 2 + 64 * int(self.bench.rng.integers(64))
         stride = tables.stride(used)
@@ -121,26 +138,44 @@ class Mover:
         self.write_bursts = 0
         self.bursts.clear()
         self._burst = None
-        self.places = []
+        self.places, self.count = [], 0
         for g, (table, row) in enumerate(rows):
-            if hot[g] or row >= tables.rows[table % config.max_tables] or table >= used:
+            skipped = hot[g] and direction < FILL and not hot_rows
+            bad = row >= tables.rows[table % config.max_tables] or table >= used
+            if skipped or bad or bad_slot == g:
                 continue
             home = tables.home(table, row)
             buffer = slice(dense + g * stride, dense + g * stride + tables.row_bytes[table])
-            source, dest = (home, buffer) if direction == GATHER else (buffer, home)
-            self.expected[dest] = tables.content[source]
-            self.wanted[dest] = True
-            self.places.append((source, dest))
+            in_slot = [tables.slot(gpu, slots[g], table) for gpu in range(gpus)]
+            if direction == GATHER and hot[g]:
+                copies = [(in_slot[hot_served % gpus], buffer)]
+                hot_served += 1
+            else:
+                copies = {
+                    GATHER: [(home, buffer)],
+                    SCATTER: [(buffer, home)],
+                    FILL: [(home, place) for place in in_slot],
+                    BACK: [(in_slot[0], home)],
+                }[direction]
+            for source, dest in copies:
+                self.expected[dest] = tables.content[source]
+                self.wanted[dest] = True
+            self.places += copies
+            self.count += 1
         entries = [
-            {"row": row, "table": table, "hot": int(is_hot), "valid": 1, "last": 0}
-            for (table, row), is_hot in zip(rows, hot, strict=True)
+            {"row": row, "table": table, "hot": int(is_hot), "slot": slot, "valid": 1, "last": 0}
+            for (table, row), is_hot, slot in zip(rows, hot, slots, strict=True)
         ]
+        if bad_slot is not None:
+            entries[bad_slot]["bad"] = 1
         if last_row:
             entries[-1]["last"] = 1
         else:
             entries.append({"valid": 0, "last": 1})
         self.entries.send_all(entries)
         dut.direction.value = direction
+        dut.hot_rows.value = int(hot_rows)
+        dut.gpu_count.value = gpus
         dut.num_tables.value = used
         dut.table_limit.value = used
         dut.rows.value = tables.origin + dense
@@ -153,7 +188,7 @@ class Mover:
         dut = self.dut
         await self.bench.until(lambda: int(dut.done.value) == 1, "done")
         assert not int(dut.fault.value)
-        assert int(dut.count.value) == len(self.places)
+        assert int(dut.count.value) == self.count
         assert self._burst is None and not self._coming and self.data.idle
         assert np.array_equal(self.written, self.wanted)
         assert np.array_equal(self.result, self.expected)
@@ -169,7 +204,7 @@ class Mover:
 
 
 @cocotb.test
-@cocotb.parametrize(direction=[GATHER, SCATTER], pause=[0.0, 0.2, 0.6])
+@cocotb.parametrize(direction=[GATHER, SCATTER, FILL, BACK], pause=[0.0, 0.2, 0.6])
 async def moves_rows(dut, direction: int, pause: float) -> None:
     mover = Mover(dut, pause=pause, latency=int(pause * 50) + 1)
     rng = mover.bench.rng
@@ -178,6 +213,19 @@ async def moves_rows(dut, direction: int, pause: float) -> None:
         count = (30, 40, 5, 1)[trial]
         rows = mover.used_rows(count)
         await mover.begin(direction, rows, list(rng.random(count) < hot), trial % 2 == 1)
+        await mover.finish()
+
+
+@cocotb.test
+@cocotb.parametrize(pause=[0.0, 0.4])
+async def hot_rows_from_the_gpus(dut, pause: float) -> None:
+    """GATHER_HOT: hot rows come from one GPU after the other, the others from their homes."""
+    mover = Mover(dut, pause=pause, latency=int(pause * 50) + 1)
+    rng = mover.bench.rng
+    await mover.start(RowTables(mover.config, rng))
+    for trial, hot in enumerate((0.5, 1.0, 0.1)):
+        rows = mover.used_rows(40)
+        await mover.begin(GATHER, rows, list(rng.random(40) < hot), trial % 2 == 1, hot_rows=True)
         await mover.finish()
 
 
@@ -214,7 +262,9 @@ async def empty_list(dut, direction: int) -> None:
 
 
 @cocotb.test
-@cocotb.parametrize(row_bytes=[64, 256], aligned=[True, False], direction=[GATHER, SCATTER])
+@cocotb.parametrize(
+    row_bytes=[64, 256], aligned=[True, False], direction=[GATHER, SCATTER, FILL, BACK]
+)
 async def line_rate(dut, row_bytes: int, aligned: bool, direction: int) -> None:
     """One beat a cycle, no bubble between rows; dense bursts as long as they may be."""
     mover = Mover(dut, latency=3)
@@ -224,9 +274,12 @@ async def line_rate(dut, row_bytes: int, aligned: bool, direction: int) -> None:
     await mover.finish()
     span = mover.output.times[-1] - mover.output.times[0] + 1
     fewest = max(mover.beats(0), mover.beats(1))
+    if mover.config.narrow and direction >= FILL:
+        # Two addresses, one bit of the row length and of the slot a cycle.
+        serial = row_words_bits(mover.config) + mover.config.slot_bits + 10
+        fewest = max(fewest, serial * count)
     assert span <= fewest + 2, f"{span} cycles for {fewest} beats"
-    if aligned or direction == SCATTER:
-        assert mover.beats(1) <= len(mover.output.times) == span
+    assert len(mover.output.times) == mover.beats(1)
     if direction == GATHER:
         beats = mover.beats(1)
         pages = (beats * mover.config.data_bytes) // PAGE + 2
@@ -234,7 +287,7 @@ async def line_rate(dut, row_bytes: int, aligned: bool, direction: int) -> None:
 
 
 @cocotb.test
-@cocotb.parametrize(direction=[GATHER, SCATTER], kind=["row", "table", "far"])
+@cocotb.parametrize(direction=[GATHER, SCATTER, FILL, BACK], kind=["row", "table", "far", "slot"])
 async def bad_index(dut, direction: int, kind: str) -> None:
     """All before the bad entry may be written, nothing else is; the mover takes no more."""
     mover = Mover(dut, pause=0.2)
@@ -245,9 +298,15 @@ async def bad_index(dut, direction: int, kind: str) -> None:
     bad = {
         "row": (table, mover.tables.rows[table]),
         "table": (used, 0),
-        "far": (0x7FFF_FFFF, 0xFFFF_FFFF),
+        "far": (0xFFFF_FFFF if direction >= FILL else 0x7FFF_FFFF, 0xFFFF_FFFF),
+        "slot": rows[17],
     }[kind]
-    await mover.begin(direction, [*rows[:17], bad, *rows[18:]], [i == 3 for i in range(30)])
+    await mover.begin(
+        direction,
+        [*rows[:17], bad, *rows[18:]],
+        [i == 3 for i in range(30)],
+        bad_slot=17 if kind == "slot" else None,
+    )
     await mover.bench.until(lambda: int(dut.fault.value) == 1, "fault")
     taken = mover.entries.sent
     await mover.bench.cycles(100)
@@ -256,7 +315,8 @@ async def bad_index(dut, direction: int, kind: str) -> None:
     assert not int(dut.done.value)
     assert mover.entries.sent == taken
     before = np.zeros(SIZE, bool)
-    for _, dest in mover.places[:16]:
+    copies = len(mover.places) // max(1, mover.count)  # of a row
+    for _, dest in mover.places[: copies * (17 if direction >= FILL else 16)]:
         before[dest] = True
     assert not (mover.written & ~before).any()
 

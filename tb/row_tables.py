@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hotline.gen.config import Config
-from hotline.rtl.interfaces import TableField
+from hotline.rtl.interfaces import HotField, TableField
 
 __all__ = ["SIZE", "RowTables"]
 
-#: Bytes of the memory: the tables below the middle, the dense buffer above it.
+#: Bytes of the memory: the tables below the middle, above it the dense buffer, and in the last
+#: quarter the hot buffers.
 SIZE = 1 << 20
+
+_HOT = SIZE * 3 // 4
 
 
 class RowTables:
@@ -34,6 +37,12 @@ class RowTables:
     content : numpy.ndarray of uint8, [SIZE]
     base, rows, row_bytes : list of int
         What the TABLE_* registers hold, for all `max_tables`.
+    hot_base : list of int
+        HOT_BASE of each GPU: only some slots, `slots`, lie in the memory.
+    hot_stride : int
+        HOT_STRIDE.
+    slots : range
+        Those slots, the same on all GPUs.
     """
 
     def __init__(
@@ -58,6 +67,13 @@ class RowTables:
             skew = 0 if aligned else 4 * int(rng.integers(64))
             self.base.append(self.origin + number * share + skew)
             self.rows.append(int(min((share - 256) // size, most)))
+        self.hot_stride = -(-max(self.row_bytes) // 64) * 64 + 64 * int(rng.integers(3))
+        room = (SIZE - _HOT) // config.gpus
+        first = int(rng.integers(config.slots))
+        self.slots = range(first, min(config.slots, first + room // self.hot_stride))
+        self.hot_base = [
+            self.origin + _HOT + gpu * room - first * self.hot_stride for gpu in range(config.gpus)
+        ]
 
     def writes(self) -> Iterator[dict[str, int]]:
         """The register writes that describe the tables."""
@@ -72,6 +88,13 @@ class RowTables:
                 )
             )
 
+    def hot_writes(self) -> Iterator[dict[str, int]]:
+        """The register writes that describe the hot buffers."""
+        yield {"gpu": 0, "field": HotField.STRIDE.value, "value": self.hot_stride}
+        for gpu, base in enumerate(self.hot_base):
+            yield {"gpu": gpu, "field": HotField.BASE_LO.value, "value": base & 0xFFFF_FFFF}
+            yield {"gpu": gpu, "field": HotField.BASE_HI.value, "value": base >> 32}
+
     def draw(self, rng: np.random.Generator, count: int, tables: int) -> list[tuple[int, int]]:
         """`count` random rows (table, row) of the first `tables` tables; ends of tables often."""
         drawn = []
@@ -84,6 +107,11 @@ class RowTables:
     def home(self, table: int, row: int) -> slice:
         """Where a row lies in `content`."""
         at = self.base[table] - self.origin + row * self.row_bytes[table]
+        return slice(at, at + self.row_bytes[table])
+
+    def slot(self, gpu: int, slot: int, table: int) -> slice:
+        """Where a row of `table` lies in the hot buffer of a GPU."""
+        at = self.hot_base[gpu] - self.origin + slot * self.hot_stride
         return slice(at, at + self.row_bytes[table])
 
     def stride(self, tables: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from harness.pair import Pair
+from harness.pair import Pair, Table
 from harness.traffic import Traffic
 from system_configs import SYSTEM_CONFIGS
 
@@ -97,16 +97,13 @@ def test_flags_and_units_not_built(scene: Scene) -> None:
     for opcode in (Opcode.NOP, Opcode.LEARN, Opcode.LOAD, Opcode.CLEAR, Opcode.AGE):
         scene.fails(Descriptor(opcode=opcode, flags=1), StatusCode.BAD_DESCRIPTOR, 0)
     for opcode, flags in (
-        (Opcode.COMMIT, Flag.COMMIT_FILL),
         (Opcode.COMMIT, 4),
-        (Opcode.SPLIT, Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT),
         (Opcode.SPLIT, Flag.SPLIT_GATHER | Flag.SPLIT_POOL),
         (Opcode.SPLIT, Flag.SPLIT_GATHER_HOT),
         (Opcode.SPLIT, 0x80),
         (Opcode.SCATTER, Flag.SCATTER_ADD),
         (Opcode.GATHER, 2),
-        (Opcode.FILL, 0),
-        (Opcode.FILL, Flag.FILL_BACK),
+        (Opcode.FILL, 2),
     ):
         bad = Descriptor(opcode=opcode, flags=int(flags), count=1, num_tables=1)
         scene.fails(bad, StatusCode.BAD_DESCRIPTOR, 0)
@@ -123,6 +120,9 @@ def test_gather_last_without_split(scene: Scene) -> None:
     bad = scene.samples(Opcode.SPLIT)
     scene.poke(bad.indices, 5, 1000, np.uint32)
     assert isinstance(scene.pair.execute(bad), CommandError)
+    scene.fails(last, StatusCode.BAD_DESCRIPTOR, 0)
+    # The keys of a SPLIT with GATHER_HOT are not those of the cold rows alone.
+    assert isinstance(scene.traffic.split(8, True, gather_hot=True, one_hot=True), Completion)
     scene.fails(last, StatusCode.BAD_DESCRIPTOR, 0)
 
 
@@ -154,6 +154,7 @@ def test_addresses(scene: Scene) -> None:
         Opcode.GATHER: ("lists", "rows"),
         Opcode.SCATTER: ("lists", "rows"),
         Opcode.LOAD: ("lists",),
+        Opcode.FILL: ("lists",),
         Opcode.COMMIT: ("lists",),
         Opcode.NOP: ("completion",),
     }
@@ -240,6 +241,40 @@ def test_lengths(scene: Scene, opcode: Opcode) -> None:
     scene.fails(bad, StatusCode.LENGTHS, longest + 1)
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_fill_range(scene: Scene, back: bool) -> None:
+    """A bad slot, table or row of a record, up to the largest words."""
+    tables, slots = scene.config.max_tables, scene.config.slots
+    for word, value in (
+        (0, slots), (0, 0xFFFFFFFF), (1, tables), (1, 0xFFFFFFFF), (2, 30), (2, 0xFFFFFFFF),
+    ):  # fmt: skip
+        bad = scene.traffic.records(12, back)
+        scene.poke(bad.lists, 4 * 7 + word, value, np.uint32)
+        _, table, row, _ = scene.pair.get(bad.lists + 16 * 7, 4).tolist()
+        scene.fails(bad, StatusCode.INDEX_RANGE, (table << 32) + row)
+
+
+def test_hot_buffer_errors(scene: Scene) -> None:
+    """Bus errors and windows on the way to and from the hot buffers, and in the records."""
+    pair, traffic = scene.pair, scene.traffic
+    stride, first = traffic.hot_stride, traffic.hot_bases[0]
+    for back in (False, True):
+        bad = traffic.records(12, back)
+        scene.break_bus(bad.lists)
+        scene.fails(bad, StatusCode.BUS_READ, bad.lists)
+        bad = traffic.records(12, back)
+        scene.poke(bad.lists, 4 * 5, 9, np.uint32)
+        scene.break_bus(first + 9 * stride)
+        status = StatusCode.BUS_READ if back else StatusCode.BUS_WRITE
+        scene.fails(bad, status, first + 9 * stride)
+        bad = traffic.records(12, back)
+        scene.poke(bad.lists, 4 * 5, 9, np.uint32)
+        pair.window(0, 0, first + 9 * stride - 1)
+        pair.window(1, first + 10 * stride, (1 << scene.config.addr_width) - 1)
+        scene.fails(bad, StatusCode.ADDR_WINDOW, first + 9 * stride)
+        pair.window(1, 1, 0)
+
+
 def test_bus_errors(scene: Scene) -> None:
     for opcode in (Opcode.LEARN, Opcode.SPLIT):
         for field in ("indices", "lengths"):
@@ -283,6 +318,27 @@ def test_failed_commit_keeps_its_marks(scene: Scene) -> None:
     done = scene.traffic.commit()
     assert isinstance(done, Completion)
     assert done.words[0] > 0
+
+
+def test_failed_fill_of_a_commit(scene: Scene) -> None:
+    """A row that the tables no longer have, and a hot buffer that cannot be written."""
+    pair, traffic = scene.pair, scene.traffic
+    lists = pair.allocate(16 * scene.config.slots)
+    flags = Flag.COMMIT_ALL | Flag.COMMIT_FILL
+    bad = Descriptor(opcode=Opcode.COMMIT, flags=flags, lists=lists)
+    done = pair.execute(bad)
+    assert isinstance(done, Completion)
+    slot, table, row, _ = pair.get(lists, 4 * done.words[0])[-4:].tolist()
+    target = traffic.hot_bases[0] + slot * traffic.hot_stride
+    scene.break_bus(target)
+    scene.fails(bad, StatusCode.BUS_WRITE, target)
+    whole = pair.tables[table]
+    pair.set_table(table, Table(whole.base, row, whole.row_bytes))
+    error = pair.execute(bad)
+    assert isinstance(error, CommandError)
+    assert error.status == StatusCode.INDEX_RANGE
+    pair.set_table(table, whole)
+    assert isinstance(pair.execute(bad), Completion)
 
 
 def test_windows(scene: Scene) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Pair", "Table"]
 _CYCLES = slice(32, 40)
 
 #: Memory for lists, rows and everything else, so large that a stray write shows.
-_SCRATCH = 1 << 20
+_SCRATCH = 1 << 21
 
 
 class Table:
@@ -124,6 +124,11 @@ class Pair:
         for side in (self.rtl, self.golden):
             side.device.set_table(number, table.base, table.rows, table.row_bytes)
         self.tables[number : number + 1] = [table]
+
+    def set_hot_buffers(self, bases: list[int], stride: int) -> None:
+        """Program the GPUs."""
+        for side in (self.rtl, self.golden):
+            side.device.set_hot_buffers(bases, stride)
 
     def window(self, number: int, first: int, last: int) -> None:
         """Program an address window (bytes, inclusive)."""

@@ -41,6 +41,13 @@ class Traffic:
             pair.set_table(number, Table(base, count, size))
         self.rows = np.array([table.rows for table in pair.tables], np.int64)
         self.stride = self.config.row_stride(max(table.row_bytes for table in pair.tables))
+        longest = max(table.row_bytes for table in pair.tables)
+        self.hot_stride = -(-longest // 64) * 64 + 64 * int(rng.integers(2))
+        gpus = int(rng.integers(1, self.config.gpus + 1))
+        size = self.config.slots * self.hot_stride
+        self.hot_bases = [pair.allocate(size) for _ in range(gpus)]
+        pair.set_hot_buffers(self.hot_bases, self.hot_stride)
+        self._floor = pair.mark
         self.last: Regions | None = None
         self.last_keys = 0
 
@@ -86,23 +93,25 @@ class Traffic:
         descriptor.opcode = Opcode.LEARN
         return self.pair.execute(descriptor)
 
-    def commit(self, everything: bool = False) -> Completion | CommandError:
+    def commit(self, everything: bool = False, fill: bool = False) -> Completion | CommandError:
         """COMMIT to fresh memory."""
         lists = self.pair.allocate(16 * self.config.slots)
-        flags = int(Flag.COMMIT_ALL) if everything else 0
+        flags = Flag.COMMIT_ALL * everything | Flag.COMMIT_FILL * fill
         return self.pair.execute(Descriptor(opcode=Opcode.COMMIT, flags=flags, lists=lists))
 
-    def split(self, count: int, gather: bool, **shape: bool) -> Completion | CommandError:
+    def split(
+        self, count: int, gather: bool, *, gather_hot: bool = False, **shape: bool
+    ) -> Completion | CommandError:
         """SPLIT random samples."""
         descriptor = self.samples(count, **shape)
         descriptor.opcode = Opcode.SPLIT
         regions = Regions.of(0, count, descriptor.num_keys)
         descriptor.lists = self.pair.allocate(regions.end)
         if gather:
-            descriptor.flags = int(Flag.SPLIT_GATHER)
+            descriptor.flags = Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT * gather_hot
             descriptor.rows = self.pair.allocate(descriptor.num_keys * self.stride)
         done = self.pair.execute(descriptor)
-        if isinstance(done, Completion):
+        if isinstance(done, Completion) and not gather_hot:
             self.last = Regions.of(descriptor.lists, count, descriptor.num_keys)
             self.last_keys = done.words[2]
         else:
@@ -125,6 +134,24 @@ class Traffic:
         descriptor.rows = pair.allocate(max(64, count * self.stride))
         return pair.execute(descriptor)
 
+    def fill(self, count: int, back: bool = False) -> Completion | CommandError:
+        """FILL with random records, some slots more than once."""
+        return self.pair.execute(self.records(count, back))
+
+    def records(self, count: int, back: bool = False) -> Descriptor:
+        """A FILL of random records; word 3 of a record does not matter."""
+        rng = self.rng
+        records = rng.integers(0, 1 << 32, (count, 4), np.uint32)
+        records[:, 0] = rng.integers(0, self.config.slots, count)
+        repeated = rng.random(count) < 0.2
+        records[repeated, 0] = rng.integers(0, min(4, self.config.slots), repeated.sum())
+        records[:, 1] = tables = rng.integers(0, self.num_tables, count)
+        records[:, 2] = rng.random(count) * self.rows[tables]
+        lists = self.pair.allocate(max(64, 16 * count))
+        self.pair.put(lists, records)
+        flags = Flag.FILL_BACK * back
+        return Descriptor(opcode=Opcode.FILL, flags=flags, count=count, lists=lists)
+
     def load(self, count: int) -> Completion | CommandError:
         """LOAD random keys."""
         tables = self.rng.integers(0, self.num_tables, count)
@@ -145,19 +172,24 @@ class Traffic:
                 "gather",
                 "last",
                 "scatter",
+                "fill",
+                "back",
                 "load",
                 "clear",
                 "age",
                 "nop",
             ],
-            p=[0.22, 0.12, 0.28, 0.08, 0.08, 0.08, 0.06, 0.02, 0.03, 0.03],
+            p=[0.2, 0.12, 0.28, 0.06, 0.06, 0.06, 0.06, 0.04, 0.06, 0.02, 0.02, 0.02],
         )
         if choice == "learn":
             self.learn(count, one_hot=one_hot)
         elif choice == "commit":
-            self.commit(everything=bool(rng.random() < 0.3))
+            self.commit(everything=bool(rng.random() < 0.3), fill=bool(rng.random() < 0.4))
         elif choice == "split":
-            self.split(count, bool(rng.random() < 0.5), one_hot=one_hot)
+            gather, gather_hot = bool(rng.random() < 0.6), bool(rng.random() < 0.5)
+            self.split(count, gather, gather_hot=gather_hot, one_hot=one_hot)
+        elif choice in ("fill", "back"):
+            self.fill(count, back=choice == "back")
         elif choice == "last":
             self.move(Opcode.GATHER, count, last=True)
         elif choice in ("gather", "scatter"):
@@ -173,9 +205,3 @@ class Traffic:
             # The next commands may overwrite its list of keys: a GATHER LAST then reads the same
             # garbage on both sides, which is as good a test.
             self.pair.release(self._floor)
-
-    @property
-    def _floor(self) -> int:
-        """End of the tables."""
-        ends = [table.base + table.rows * table.row_bytes for table in self.pair.tables]
-        return max(ends) - self.pair.base
