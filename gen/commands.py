@@ -8,7 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["COMMANDS", "DESCRIPTOR_BYTES", "Command", "Flag", "Opcode", "StatusCode"]
+from hotline.gen.config import Config
+
+__all__ = [
+    "COMMANDS",
+    "DESCRIPTOR_BYTES",
+    "Command",
+    "Flag",
+    "Opcode",
+    "StatusCode",
+    "known_flags",
+]
 
 #: Bytes of a descriptor and of a completion record.
 DESCRIPTOR_BYTES = 64
@@ -63,7 +73,7 @@ class Command:
     Parameters
     ----------
     flags : int
-        Mask of the flags that the present hardware knows. Any other gives BAD_DESCRIPTOR 0.
+        Mask of the flags that are always there; see :func:`known_flags`.
     tables, keys, count : bool
         Whether `num_tables`, `num_keys` and `count` mean something.
     indices, lists, rows : bool
@@ -99,3 +109,11 @@ COMMANDS: dict[Opcode, Command] = {
     Opcode.GATHER: Command(flags=Flag.GATHER_LAST, tables=True, count=True, rows=True),
     Opcode.FILL: Command(flags=Flag.FILL_BACK, count=True, lists=True),
 }
+
+
+def known_flags(config: Config, opcode: Opcode) -> int:
+    """Mask of the flags of a command that the hardware knows; others give BAD_DESCRIPTOR 0."""
+    flags = COMMANDS[opcode].flags
+    if opcode == Opcode.SCATTER and config.scatter_add:
+        flags |= Flag.SCATTER_ADD
+    return flags

@@ -39,7 +39,7 @@ from hotline.golden.registers import OKAY, SLVERR, Registers
 __all__ = ["BUILT", "OKAY", "SLVERR", "Hotline", "Result", "Unit"]
 
 #: Units that the RTL has.
-BUILT: frozenset[Unit] = frozenset({Unit.FILL, Unit.GATHER_HOT})
+BUILT: frozenset[Unit] = frozenset({Unit.ADD, Unit.FILL, Unit.GATHER_HOT})
 
 _IRQ_COMPLETION, _IRQ_ERROR = 1, 2
 

@@ -301,11 +301,14 @@ class Device:
             )
         )
 
-    def scatter(self, count: int, num_tables: int, keys: int, rows: Buffer) -> Completion:
-        """SCATTER: write back `count` rows; `keys` is the address of their list."""
+    def scatter(
+        self, count: int, num_tables: int, keys: int, rows: Buffer, *, add: bool = False
+    ) -> Completion:
+        """SCATTER: write back `count` rows, or add them; `keys` is the address of their list."""
         return self.execute(
             Descriptor(
                 opcode=Opcode.SCATTER,
+                flags=Flag.SCATTER_ADD * add,
                 count=count,
                 num_tables=num_tables,
                 lists=keys,

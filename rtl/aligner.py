@@ -9,7 +9,14 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, log2
 from hotline.rtl.interfaces import read_beat
 
-__all__ = ["Aligner", "aligned_beat", "offset_bits", "row_beats_bits", "row_shape"]
+__all__ = [
+    "Aligner",
+    "aligned_beat",
+    "longest_row_beats",
+    "offset_bits",
+    "row_beats_bits",
+    "row_shape",
+]
 
 
 def offset_bits(config: Config) -> int:
@@ -17,9 +24,14 @@ def offset_bits(config: Config) -> int:
     return max(1, log2(config.data_words))
 
 
+def longest_row_beats(config: Config) -> int:
+    """Beats that a row touches at most, however it lies."""
+    return -(-(config.max_row_bytes // 4 - 1) // config.data_words) + 1
+
+
 def row_beats_bits(config: Config) -> int:
-    """Bits of the number of beats that a row touches, however it lies."""
-    return (-(-(config.max_row_bytes // 4 - 1) // config.data_words) + 1).bit_length()
+    """Bits of that number."""
+    return longest_row_beats(config).bit_length()
 
 
 def row_shape(config: Config) -> data.StructLayout:

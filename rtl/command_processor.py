@@ -24,8 +24,9 @@ def job(config: Config) -> data.StructLayout:
     """The running descriptor, decoded; holds from the start of a command to its end.
 
     `opcode`, `gather` and `gather_hot` (SPLIT with GATHER, GATHER_HOT), `scan_all` and `fill`
-    (COMMIT with ALL, FILL), `back` (FILL with BACK), `one_hot`, `count`, `num_tables`, `num_keys`,
-    and the addresses in bytes; `lists` is that of the last SPLIT's keys for GATHER LAST.
+    (COMMIT with ALL, FILL), `back` (FILL with BACK), `add` (SCATTER with ADD), `one_hot`, `count`,
+    `num_tables`, `num_keys`, and the addresses in bytes; `lists` is that of the last SPLIT's keys
+    for GATHER LAST.
     """
     return data.StructLayout(
         {
@@ -35,6 +36,7 @@ def job(config: Config) -> data.StructLayout:
             "scan_all": 1,
             "fill": 1,
             "back": 1,
+            "add": 1,
             "one_hot": 1,
             "count": 32,
             "num_tables": config.max_tables.bit_length(),
@@ -208,6 +210,7 @@ class CommandProcessor(wiring.Component):
                 (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER_HOT).any()
             ),
             self.job.fill.eq((opcode == Opcode.COMMIT) & (flags & Flag.COMMIT_FILL).any()),
+            self.job.add.eq((opcode == Opcode.SCATTER) & (flags & Flag.SCATTER_ADD).any()),
             self.job.back.eq((opcode == Opcode.FILL) & (flags & Flag.FILL_BACK).any()),
             self.job.one_hot.eq(Cat(words[6], words[7]) == 0),
             self.job.lists.eq(Mux(gather_last, last_keys, Cat(words[8], words[9]))),

@@ -137,14 +137,15 @@ class Datapath(wiring.Component):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
         opcode = self.job.opcode
-        self._split, self._commit, self._learns, self._moves = (
-            Signal(name=name) for name in ("split", "commit", "learns", "moves")
+        self._split, self._commit, self._learns, self._load, self._moves = (
+            Signal(name=name) for name in ("split", "commit", "learns", "load", "moves")
         )
         # In registers, since all routes hang on them; known long before `start`.
         m.d.sync += [
             self._split.eq(opcode == Opcode.SPLIT),
             self._commit.eq(opcode == Opcode.COMMIT),
             self._learns.eq(opcode.matches(Opcode.LEARN, Opcode.LOAD)),
+            self._load.eq(opcode == Opcode.LOAD),
             self._moves.eq(opcode.matches(Opcode.GATHER, Opcode.SCATTER, Opcode.FILL)),
         ]
 
@@ -198,7 +199,7 @@ class Datapath(wiring.Component):
         """Key stream -> hot table -> classifier (SPLIT), or learner and hot table (LEARN, LOAD)."""
         config = self.config
         keys, table, learner, classifier = self._keys, self._table, self._learner, self._classifier
-        job, load = self.job, self.job.opcode == Opcode.LOAD
+        job, load = self.job, self._load
         m.d.comb += [
             keys.start.eq(self.start & (self._split | self._learns)),
             keys.mode.eq(load),
@@ -271,6 +272,8 @@ class Datapath(wiring.Component):
             mover.start.eq(self.start & (self._moves | job.gather | job.fill)),
             mover.direction.eq(direction),
             mover.hot_rows.eq(job.gather_hot),
+            mover.add.eq(job.add),
+            mover.row_written.eq(self._writes.row_written),
             mover.gpu_count.eq(self.gpu_count),
             # The slots of hot buffers have their own stride; any table may be named.
             mover.num_tables.eq(Mux(fills, 0, job.num_tables)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
+from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.pass_splitter import PassSplitter, key_segment, store_banks
 from hotline.rtl.seen_bank import SeenBank
 from hotline.rtl.small_fifo import SmallFIFO
@@ -232,11 +233,13 @@ class Dedup(wiring.Component):
             ]
 
         results = Array(bank.fresh for bank in banks)
-        late = self._delayed(m, advance, info, _LOOKUP_STEPS - 1, "asked")
+        asked = Signal(data.ArrayLayout(range(count), lanes))
+        m.d.comb += [asked[lane].eq(self._bank_of(info.z[lane])) for lane in range(lanes)]
+        asked = self._delayed(m, advance, asked, _LOOKUP_STEPS - 1, "asked")
         replaced = Signal(range(count + 1))
         with m.If(advance):
             m.d.sync += [
-                fresh.eq(Cat(results[self._bank_of(late.z[lane])] for lane in range(lanes))),
+                fresh.eq(Cat(results[asked[lane]] for lane in range(lanes))),
                 replaced.eq(sum(bank.replaced for bank in banks)),
                 self.replacements.eq(self.replacements + replaced),
             ]
@@ -318,6 +321,11 @@ class Dedup(wiring.Component):
     @staticmethod
     def _delayed(m, advance, value, steps: int, name: str):
         """`value`, so many steps later."""
+        if steps > 3 and len(Value.cast(value)) > 16:
+            line = DelayLine(value.shape(), steps)
+            m.submodules[f"{name}_line"] = line
+            m.d.comb += [line.enable.eq(advance), line.input.eq(value)]
+            return line.output
         for step in range(steps):
             later = Signal.like(value, name=f"{name}_{step}", reset_less=True)
             with m.If(advance):

@@ -6,7 +6,7 @@ from amaranth import Array, C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode
+from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode, known_flags
 from hotline.gen.config import Config
 from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request
 from hotline.rtl.linear_reader import LinearReader
@@ -155,7 +155,7 @@ class DescriptorChecker(wiring.Component):
                 with m.Case(int(code)):
                     m.d.comb += [
                         known.eq(1),
-                        flag_mask.eq(command.flags),
+                        flag_mask.eq(known_flags(config, code)),
                         tables.eq(command.tables),
                         keys.eq(command.keys),
                         indices.eq(command.indices),

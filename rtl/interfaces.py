@@ -191,13 +191,15 @@ def read_beat(config: Config) -> data.StructLayout:
 
 def write_beat(config: Config) -> data.StructLayout:
     """A beat for a write channel. `strobe` by 32-bit word. `addr`: bus-aligned byte address of
-    the burst's first beat, valid with every beat of the burst; `last` ends the burst."""
+    the burst's first beat, valid with every beat of the burst; `last` ends the burst, and with
+    `row_end` the row."""
     return data.StructLayout(
         {
             "data": config.data_width,
             "strobe": config.data_words,
             "addr": bus_address(config),
             "last": 1,
+            "row_end": 1,
         }
     )
 

@@ -21,6 +21,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.length_checker import KeyMode, LengthChecker
 from hotline.rtl.linear_reader import LinearReader
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["KeyMode", "KeyStream"]
@@ -128,15 +129,18 @@ class KeyStream(wiring.Component):
         stopped = Signal()
         begin, some = Signal(), Signal()
         m.d.sync += [begin.eq(self.start), some.eq(self.count != 0)]
+        # Here ends the stall of the gearbox.
+        m.submodules.beats = beats = register_slice(config, read_beat(config))
+        wiring.connect(m, wiring.flipped(self.index_data), beats.input)
         m.d.comb += [
             index_reader.start.eq(begin & some),
             index_reader.addr.eq(self.indices),
             index_reader.bytes.eq(words << 2),
             length_reader.addr.eq(self.lengths),
             gearbox.words.eq(words),
-            gearbox.beats.payload.eq(self.index_data.payload),
-            gearbox.beats.valid.eq(self.index_data.valid),
-            self.index_data.ready.eq(gearbox.beats.ready | stopped),
+            gearbox.beats.payload.eq(beats.output.payload),
+            gearbox.beats.valid.eq(beats.output.valid),
+            beats.output.ready.eq(gearbox.beats.ready | stopped),
             checker.count.eq(self.count),
             checker.num_keys.eq(self.num_keys),
             checker.data.payload.eq(self.length_data.payload),

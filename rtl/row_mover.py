@@ -7,6 +7,7 @@ from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, log2
+from hotline.rtl.aligner import aligned_beat
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.burst import beat_bits
 from hotline.rtl.gpu_turns import GpuTurns
@@ -21,8 +22,10 @@ from hotline.rtl.interfaces import (
     write_beat,
 )
 from hotline.rtl.register_slice import register_slice
+from hotline.rtl.row_adder import RowAdder
 from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
+from hotline.rtl.row_pairs import RowPairs
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
 from hotline.rtl.slot_address import SLOT_GRAIN
@@ -54,8 +57,8 @@ class RowMover(wiring.Component):
     must not arrive after it.
 
     Faults come in list order: a bad entry is reported when all rows before it have been read
-    without a fault. After a fault no beat follows the one that may stand at `output`, so a burst
-    may stay unfinished; after a bad entry no other is taken, and after a failed read the address
+    without a fault. After a fault only a few beats of those rows may follow, so a burst may stay
+    unfinished; after a bad entry no other is taken, and after a failed read the address
     side goes on until its queues are full. Only reset leaves this state.
 
     Parameters
@@ -68,9 +71,13 @@ class RowMover(wiring.Component):
     start : In
         Pulse: begin a list. Only when idle or `done`.
     direction : In
-        Stable while it runs, like the next five.
+        Stable while it runs, like all inputs up to `rows`.
     hot_rows : In
         GATHER: hot rows come from their slots, of one GPU after the other. Else they are skipped.
+    add : In
+        SCATTER: add the rows, as fp32, to what is there. Only where that unit is built.
+    row_written : In
+        Pulse: another row, in order, is in memory.
     gpu_count : In
         GPUs that take part, 1 to `gpus`.
     num_tables : In
@@ -107,6 +114,8 @@ class RowMover(wiring.Component):
                 "start": In(1),
                 "direction": In(Direction),
                 "hot_rows": In(1),
+                "add": In(1),
+                "row_written": In(1),
                 "gpu_count": In(4),
                 "num_tables": In(tables),
                 "table_limit": In(tables),
@@ -141,7 +150,10 @@ class RowMover(wiring.Component):
         homewards, by_slot = self.direction.as_value()
         connect(m, flipped(self.table_write), address.table_write)
         connect(m, flipped(self.hot_write), address.hot_write)
-        connect(m, flipped(self.entries), turns.input)
+        # Here ends the stall of the address side.
+        m.submodules.next_entry = next_entry = register_slice(config, row_entry(config))
+        connect(m, flipped(self.entries), next_entry.input)
+        connect(m, next_entry.output, turns.input)
         connect(m, turns.output, address.entries)
         m.d.comb += [
             turns.start.eq(self.start),
@@ -175,7 +187,7 @@ class RowMover(wiring.Component):
         in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.payload.slot)
         known = Signal()
         m.d.comb += [
-            # A last row with data is sent twice: as a row, then as the end marker.
+            # A last row with data passes twice: as a row, then as the end marker.
             ready.eq(~valid | (go & ~(move & last))),
             found.ready.eq(ready),
             known.eq(last | fault | found.valid),
@@ -204,11 +216,19 @@ class RowMover(wiring.Component):
         # ---- to the reader and, for rows with data, to the queue of destinations --------------
         wanted = Signal()
         target = Signal(places_layout)
-        row = reader.rows.payload
+        # And here that of the write engine.
+        m.submodules.next_beat = next_beat = register_slice(config, aligned_beat(config))
+        connect(m, reader.output, next_beat.input)
+        reads, beats = reader.rows, next_beat.output
+        row = reads.payload
+        if config.scatter_add:
+            reads, beats = self._add(m, reads, beats)
+            row = reads.payload.read
+            m.d.comb += reads.payload.home.eq(home)
         m.d.comb += [
             wanted.eq(move | last | fault),
-            reader.rows.valid.eq(valid & wanted & known & places.input.ready),
-            go.eq(~wanted | (known & places.input.ready & reader.rows.ready)),
+            reads.valid.eq(valid & wanted & known & places.input.ready),
+            go.eq(~wanted | (known & places.input.ready & reads.ready)),
             row.source.eq(Mux(homewards, place << shift, home)),
             row.dest.eq(Mux(homewards, home[:shift], 0)),
             row.words.eq(words),
@@ -220,7 +240,7 @@ class RowMover(wiring.Component):
             # The next row of the dense buffer begins where a row ends that fills its stride.
             target.joins.eq(~homewards & ~by_slot & fills & ~last & found.payload.move),
             places.input.payload.eq(target),
-            places.input.valid.eq(valid & move & known & reader.rows.ready),
+            places.input.valid.eq(valid & move & known & reads.ready),
         ]
         connect(m, reader.request, flipped(self.request))
         connect(m, flipped(self.data), reader.data)
@@ -237,6 +257,22 @@ class RowMover(wiring.Component):
         m.submodules.next_place = next_place = register_slice(config, places_layout)
         connect(m, places.output, next_place.input)
         connect(m, next_place.output, writer.places)
-        connect(m, reader.output, writer.beats)
+        connect(m, beats, writer.beats)
         connect(m, writer.output, flipped(self.output))
         return m
+
+    def _add(
+        self, m: Module, reads: wiring.PureInterface, beats: wiring.PureInterface
+    ) -> tuple[wiring.PureInterface, wiring.PureInterface]:
+        """Around the reader: two reads of each row, and the sum. Returns the outer streams."""
+        m.submodules.pairs = pairs = RowPairs(self.config)
+        m.submodules.adder = adder = RowAdder(self.config)
+        m.d.comb += [
+            pairs.add.eq(self.add),
+            pairs.clear.eq(self.start),
+            pairs.row_written.eq(self.row_written & self.add),
+            adder.add.eq(self.add),
+        ]
+        connect(m, pairs.output, reads)
+        connect(m, beats, adder.input)
+        return pairs.input, adder.output

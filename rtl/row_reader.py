@@ -10,7 +10,6 @@ from hotline.gen.config import Config, ceil_log2, log2
 from hotline.rtl.aligner import Aligner, aligned_beat, offset_bits, row_shape
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.interfaces import bus_address, read_beat, read_request
-from hotline.rtl.row_address import row_words_bits
 from hotline.rtl.row_bursts import RowBursts
 
 __all__ = ["RowReader", "row_read", "rows_in_flight"]
@@ -22,7 +21,8 @@ def rows_in_flight(config: Config) -> int:
 
 
 def row_read(config: Config) -> data.StructLayout:
-    """A row to read: `words` (at least 1) from word address `source` on.
+    """A row to read: `words` (at least 1) from word address `source` on; perhaps up to a beat more
+    than the longest row.
 
     `dest`: position of its first word within its first destination beat. `early`: `source` is
     aligned to the bus; else `dest` is 0. Without `move` there is nothing to read, but the end of
@@ -32,7 +32,7 @@ def row_read(config: Config) -> data.StructLayout:
         {
             "source": bus_address(config).width - 2,
             "dest": offset_bits(config),
-            "words": row_words_bits(config),
+            "words": (config.max_row_bytes // 4 + config.data_words - 1).bit_length(),
             "early": 1,
             "move": 1,
             "last": 1,
@@ -93,7 +93,7 @@ class RowReader(wiring.Component):
         row = self.rows.payload
         source = row.source[:shift]
         dest = row.dest[:shift]
-        final = Signal(row_words_bits(config) + 1)
+        final = Signal(len(row.words) + 1)
         source_beats, dest_beats = (Signal(layout["beats"].shape), Signal(layout["beats"].shape))
         m.d.comb += [
             final.eq(dest + row.words - 1),

@@ -86,6 +86,7 @@ class RowWriter(wiring.Component):
                 out.payload.data.eq(beat.payload.data),
                 out.payload.strobe.eq(beat.payload.strobe),
                 out.payload.last.eq(closes),
+                out.payload.row_end.eq(beat.payload.last),
             ]
         with m.If(take):
             m.d.sync += [following.eq(here + 1), opened.eq(~closes), count.eq(position + 1)]

@@ -63,6 +63,8 @@ class WriteEngine(wiring.Component):
         Issue nothing more.
     idle : Out
         Nothing buffered (unless stopped) and all B in. A fault stands not later than this.
+    row_written : Out
+        Pulse: a burst with `row_end` has been answered.
     fault : Out
         Sticky; `fault_code` (BUS_WRITE or ADDR_WINDOW) and `fault_addr`, the start address of
         the burst, go with it.
@@ -79,6 +81,7 @@ class WriteEngine(wiring.Component):
                 "windows": In(windows(config)),
                 "halt": In(1),
                 "idle": Out(1),
+                "row_written": Out(1),
                 "fault": Out(1),
                 "fault_code": Out(Status),
                 "fault_addr": Out(bus_address(config)),
@@ -92,7 +95,7 @@ class WriteEngine(wiring.Component):
         self._select_bits = max(1, ceil_log2(self._channels))
         place_bits = self._select_bits + log2(self._depth)
         self._burst = data.StructLayout(
-            {"place": place_bits, "length": 8, "addr": bus_address(config)}
+            {"place": place_bits, "length": 8, "addr": bus_address(config), "row_end": 1}
         )
         # All beats of all channels; the channel number is the upper part of a place.
         m.submodules.beats = self._beats = Memory(
@@ -199,6 +202,7 @@ class WriteEngine(wiring.Component):
             burst.place.eq(Cat(first, select)),
             burst.length.eq(length),
             burst.addr.eq(beat.addr),
+            burst.row_end.eq(beat.row_end),
         ]
         # The verdict comes a cycle after the burst has entered the queue, still before the
         # burst can leave it; a bad one stops the engine.
@@ -280,9 +284,12 @@ class WriteEngine(wiring.Component):
         """B -> the address of its burst, should it have failed."""
         config, axi, limit = self._config, self.axi, self._config.write_outstanding
         m.submodules.flying = flying = Memory(
-            shape=config.addr_width, depth=max(2, 1 << ceil_log2(limit)), init=[]
+            shape=data.StructLayout({"addr": config.addr_width, "row_end": 1}),
+            depth=max(2, 1 << ceil_log2(limit)),
+            init=[],
         )
         write, read = flying.write_port(), flying.read_port()
+        burst = data.View(self._burst, self._queue.r_data)
         newest, oldest = Signal(len(write.addr)), Signal(len(write.addr))
         answered, failed = Signal(2), Signal(2)
         outstanding = Signal(range(limit + 1))
@@ -291,9 +298,11 @@ class WriteEngine(wiring.Component):
             axi.bready.eq(1),
             write.en.eq(self._issue),
             write.addr.eq(newest),
-            write.data.eq(data.View(self._burst, self._queue.r_data).addr),
+            write.data.addr.eq(burst.addr),
+            write.data.row_end.eq(burst.row_end),
             read.addr.eq(oldest),
             outstanding_next.eq(outstanding + self._issue - answered[1]),
+            self.row_written.eq(answered[1] & read.data.row_end),
             self.idle.eq((outstanding == 0) & (self._stop | ~self._occupied)),
         ]
         m.d.sync += [
@@ -309,7 +318,7 @@ class WriteEngine(wiring.Component):
                 m.d.sync += [
                     self.fault.eq(1),
                     self.fault_code.eq(Status.BUS_WRITE),
-                    self.fault_addr.eq(read.data),
+                    self.fault_addr.eq(read.data.addr),
                 ]
             with m.Elif(self._outside):
                 m.d.sync += [

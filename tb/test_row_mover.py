@@ -9,7 +9,7 @@ from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.rtl.row_mover import RowMover
 
-_BASE = preset("ecp5").replace(max_tables=6, max_row_bytes=256)
+_BASE = preset("ecp5").replace(max_tables=6, max_row_bytes=256, scatter_add=True)
 
 #: Everything is tried on these.
 CONFIGS = {
@@ -23,7 +23,7 @@ CONFIGS = {
 #: Only correctness is tried on these.
 ODD_CONFIGS = {
     "32-wide-address": _BASE.replace(data_width=32, addr_width=44),
-    "64-long-rows": _BASE.replace(max_row_bytes=4096, max_tables=1),
+    "64-long-rows": _BASE.replace(max_row_bytes=4096, max_tables=1, scatter_add=False),
     "128-short-bursts": _BASE.replace(data_width=128, max_burst_beats=3, row_bits=32),
     "64-single-beats": _BASE.replace(
         max_burst_beats=1, id_width=1, read_outstanding=16, max_row_bytes=1024
@@ -44,7 +44,7 @@ def test_odd_configurations(name: str) -> None:
         RowMover(ODD_CONFIGS[name]),
         "row_mover",
         "cocotb_row_mover",
-        testcase=["moves_rows", "longest_rows"],
+        testcase=["moves_rows", "longest_rows", "adds_rows"],
     )
 
 

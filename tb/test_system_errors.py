@@ -101,7 +101,7 @@ def test_flags_and_units_not_built(scene: Scene) -> None:
         (Opcode.SPLIT, Flag.SPLIT_GATHER | Flag.SPLIT_POOL),
         (Opcode.SPLIT, Flag.SPLIT_GATHER_HOT),
         (Opcode.SPLIT, 0x80),
-        (Opcode.SCATTER, Flag.SCATTER_ADD),
+        (Opcode.SCATTER, 2 if scene.config.scatter_add else Flag.SCATTER_ADD),
         (Opcode.GATHER, 2),
         (Opcode.FILL, 2),
     ):
@@ -298,6 +298,15 @@ def test_bus_errors(scene: Scene) -> None:
         scene.poke(bad.lists, 3, 0, np.uint64)
         status = StatusCode.BUS_READ if opcode == Opcode.GATHER else StatusCode.BUS_WRITE
         scene.fails(bad, status, same_info=False)
+    if scene.config.scatter_add:
+        home = scene.pair.tables[0].base
+        bad = scene.move(Opcode.SCATTER)
+        bad.flags = int(Flag.SCATTER_ADD)
+        scene.poke(bad.lists, 3, 0, np.uint64)
+        scene.break_bus(home)
+        scene.fails(bad, StatusCode.BUS_READ, home & -scene.config.data_bytes)
+        scene.pair.add_error(home, home + 3, read=False)
+        scene.fails(bad, StatusCode.BUS_WRITE, home & -scene.config.data_bytes)
     bad = scene.samples(Opcode.SPLIT)
     scene.break_bus(bad.lists)
     scene.fails(bad, StatusCode.BUS_WRITE, same_info=False)

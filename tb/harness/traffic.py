@@ -118,15 +118,19 @@ class Traffic:
             self.last = None
         return done
 
-    def move(self, opcode: Opcode, count: int, last: bool = False) -> Completion | CommandError:
+    def move(
+        self, opcode: Opcode, count: int, *, last: bool = False, add: bool = False
+    ) -> Completion | CommandError:
         """GATHER or SCATTER a random list, or GATHER LAST; some of its rows marked hot."""
         rng, pair = self.rng, self.pair
         descriptor = Descriptor(opcode=opcode, count=count, num_tables=self.num_tables)
+        descriptor.flags = Flag.SCATTER_ADD * add
         if last:
             descriptor.flags, count = int(Flag.GATHER_LAST), self.last_keys
         else:
             tables = rng.integers(0, self.num_tables, count)
-            rows = (rng.random(count) * self.rows[tables]).astype(np.uint64)
+            # With ADD the same rows come again and again.
+            rows = (rng.random(count) ** (1 + 5 * add) * self.rows[tables]).astype(np.uint64)
             keys = (tables.astype(np.uint64) << np.uint64(32)) | rows
             keys |= (rng.random(count) < 0.1).astype(np.uint64) << np.uint64(63)
             descriptor.lists = pair.allocate(max(64, 8 * count))
@@ -172,6 +176,7 @@ class Traffic:
                 "gather",
                 "last",
                 "scatter",
+                "add",
                 "fill",
                 "back",
                 "load",
@@ -179,7 +184,7 @@ class Traffic:
                 "age",
                 "nop",
             ],
-            p=[0.2, 0.12, 0.28, 0.06, 0.06, 0.06, 0.06, 0.04, 0.06, 0.02, 0.02, 0.02],
+            p=[0.2, 0.12, 0.24, 0.06, 0.06, 0.06, 0.06, 0.06, 0.04, 0.04, 0.02, 0.02, 0.02],
         )
         if choice == "learn":
             self.learn(count, one_hot=one_hot)
@@ -192,6 +197,8 @@ class Traffic:
             self.fill(count, back=choice == "back")
         elif choice == "last":
             self.move(Opcode.GATHER, count, last=True)
+        elif choice == "add":
+            self.move(Opcode.SCATTER, count, add=self.config.scatter_add)
         elif choice in ("gather", "scatter"):
             self.move(Opcode[choice.upper()], count)
         elif choice == "load":
