@@ -119,15 +119,17 @@ class Classifier(wiring.Component):
         m.submodules.judged = judged = register_slice(config, judged_group(config))
         wiring.connect(m, samples.output, judged.input)
         group, step = judged.output.payload, Signal()
-        branches = [
-            packers["popular"].input,
-            packers["nonpopular"].input,
-            packers["popular_slots"].input,
-            dedup.input,
-        ]
+        branches = {name: packers[name].input for name in LISTS[:3]} | {"needed": dedup.input}
+        if buffered:
+            # Here end the stalls of the branches: the step of a group is a matter of registers.
+            for name, branch in branches.items():
+                entry = register_slice(config, branch.payload.shape())
+                m.submodules[f"{name}_entry"] = entry
+                wiring.connect(m, entry.output, branch)
+                branches[name] = entry.input
         room = Signal()
         m.d.comb += [
-            room.eq(Cat(branch.ready for branch in branches).all()),
+            room.eq(Cat(branch.ready for branch in branches.values()).all()),
             judged.output.ready.eq(room),
             step.eq(judged.output.valid & room),
         ]
@@ -139,7 +141,7 @@ class Classifier(wiring.Component):
             judged_a = group.popular_a if is_popular else ~group.popular_a
             judged_b = group.popular_b if is_popular else ~group.popular_b
             a, b = Signal(name=f"{name}_a"), Signal(name=f"{name}_b")
-            segment = packers[name].input.payload
+            segment = branches[name].payload
             m.d.comb += [
                 a.eq(group.end_a & judged_a),
                 b.eq(group.end_b & judged_b),
@@ -147,7 +149,7 @@ class Classifier(wiring.Component):
                 segment.count.eq(a + b),
                 segment.last.eq(group.last),
                 segment.word[0].eq(number),
-                packers[name].input.valid.eq(step & (a | b | group.last)),
+                branches[name].valid.eq(step & (a | b | group.last)),
             ]
             if lanes > 1:
                 m.d.comb += [
@@ -161,7 +163,7 @@ class Classifier(wiring.Component):
                 m.d.sync += count.eq(count + ended[name])
 
             # The keys of one kind lie in neighbouring lanes: those of A, of B, or of both.
-            target = packers["popular_slots"].input if is_popular else dedup.input
+            target = branches["popular_slots" if is_popular else "needed"]
             keys = target.payload
             m.d.comb += [
                 keys.first.eq(Mux(judged_a, 0, group.split)),
@@ -171,7 +173,7 @@ class Classifier(wiring.Component):
                 keys.last.eq(group.last),
                 target.valid.eq(step & ((keys.count != 0) | group.last)),
             ]
-        slots, needed = packers["popular_slots"].input.payload, dedup.input.payload
+        slots, needed = branches["popular_slots"].payload, branches["needed"].payload
         for lane in range(lanes):
             m.d.comb += slots.word[lane].eq(group.slot[lane])
         m.d.comb += [
@@ -181,11 +183,11 @@ class Classifier(wiring.Component):
             needed.hit.eq(group.hit),
         ]
 
-        self._count_keys(m, dedup, group, step)
+        self._count_keys(m, dedup, group, step, needed.count)
         self._sequence(m, dedup)
         return m
 
-    def _count_keys(self, m: Module, dedup: Dedup, group, step) -> None:
+    def _count_keys(self, m: Module, dedup: Dedup, group, step, needed) -> None:
         """Counts of keys. A register ahead of the wide adders: timing."""
         lanes = self.config.lanes
         hits = sum(group.hit[lane] for lane in range(lanes))
@@ -195,9 +197,7 @@ class Classifier(wiring.Component):
             (self.misses, group.count - hits),
         ]
         if self.config.dedup_entries:
-            counters.append(
-                (needs, Mux(self.all_rows, dedup.input.payload.count, group.count - hits))
-            )
+            counters.append((needs, Mux(self.all_rows, needed, group.count - hits)))
         for counter, amount in counters:
             added = Signal(range(lanes + 1))
             m.d.sync += added.eq(Mux(step, amount, 0))

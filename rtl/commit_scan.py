@@ -28,7 +28,7 @@ _RECORD_WORDS = 4
 class CommitScan(wiring.Component):
     """Records {slot, table, row, 0} of the hot table, ascending, as beats of a list.
 
-    A set a cycle while there is nothing to report; a record takes 6 cycles, plus two a way for
+    A set a cycle while there is nothing to report; a record takes 7 cycles, plus two a way for
     `sample_aware`, and the pipeline is filled again after a set with records. Back-pressure
     stops it. Reset makes it idle.
 
@@ -130,10 +130,7 @@ class CommitScan(wiring.Component):
             row.hot.eq(1),
             row.valid.eq(found_row),
             row.last.eq(~found_row),
-            both_gone.eq(
-                (record_gone | taken)
-                & (row_gone | ~self.fill | (self.rows.valid & self.rows.ready))
-            ),
+            both_gone.eq(record_gone & (row_gone | ~self.fill)),
         ]
         flushed = self._pack(m, record, push, taken, flush)
 

@@ -20,7 +20,7 @@ class RowAdder(wiring.Component):
     """Passes rows on, or adds each second one to the one before it.
 
     With `add` rows come in pairs of equal length: first the one with the strobe of the sum, then
-    the other. One beat of input a cycle; latency that of the adder and 2. Without it, nothing is
+    the other. One beat of input a cycle; latency that of the adder and 3. Without it, nothing is
     delayed. Back-pressure holds the beat. Reset empties it.
 
     Parameters
@@ -74,16 +74,24 @@ class RowAdder(wiring.Component):
             first.output.ready.eq(advance & take & ~end),
             second.output.ready.eq(advance & take),
         ]
+        # The reads of both memories end in these registers.
+        valid, about = Signal(), Signal(layout, reset_less=True)
+        addend = Signal(self.config.data_width, reset_less=True)
+        with m.If(advance):
+            m.d.sync += [
+                valid.eq(take),
+                about.eq(first.output.payload),
+                about.end.eq(end),
+                addend.eq(second.output.payload.data),
+            ]
         adders = [FloatAdder(BINARY32) for _ in range(self.config.data_words)]
         for word, adder in enumerate(adders):
             m.submodules[f"adder_{word}"] = adder
             m.d.comb += [
                 adder.enable.eq(advance),
-                adder.a.eq(first.output.payload.data.word_select(word, 32)),
-                adder.b.eq(second.output.payload.data.word_select(word, 32)),
+                adder.a.eq(about.data.word_select(word, 32)),
+                adder.b.eq(addend.word_select(word, 32)),
             ]
-        valid, about = take, Signal(layout)
-        m.d.comb += [about.eq(first.output.payload), about.end.eq(end)]
         for stage in range(adders[0].latency):
             # What the adders do not carry themselves; the data of these copies are not used.
             later_valid = Signal(name=f"valid_{stage}")

@@ -10,6 +10,7 @@ from hotline.gen.config import Config, ceil_log2, log2
 from hotline.rtl.aligner import Aligner, aligned_beat, offset_bits, row_shape
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.interfaces import bus_address, read_beat, read_request
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_bursts import RowBursts
 
 __all__ = ["RowReader", "row_read", "rows_in_flight"]
@@ -132,7 +133,10 @@ class RowReader(wiring.Component):
             self.read_fault.eq(aligner.read_fault),
             self.index_fault.eq(aligner.index_fault),
         ]
-        connect(m, shapes.output, aligner.shapes)
+        # The read of block RAM ends in this slice, and the stall of the aligner.
+        m.submodules.next_shape = next_shape = register_slice(config, layout)
+        connect(m, shapes.output, next_shape.input)
+        connect(m, next_shape.output, aligner.shapes)
         connect(m, flipped(self.data), aligner.beats)
         connect(m, aligner.output, flipped(self.output))
         return m
