@@ -192,7 +192,7 @@ class FloatMultiplier(wiring.Component):
             # This one overflows if the product has its top bit.
             "largest": now.exponent == fmt.max_exponent - 2,
             "value": Mux(infinite, 0, value[: fmt.significand_bits + 2]),
-            "sticky": sticky & ~infinite,
+            "sticky": sticky,
         }
 
     def _round(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
