@@ -14,7 +14,7 @@ __all__ = ["BLOCKS", "TOP", "make_block"]
 #: The block that is the whole accelerator.
 TOP = "hotline"
 
-#: Block by name: module within ``hotline.rtl``, and class. Each takes the configuration.
+#: Block by name: module within ``hotline.rtl``, and class. Most take the configuration.
 BLOCKS: dict[str, tuple[str, str]] = {
     TOP: ("top", "Hotline"),
     "key_stream": ("key_stream", "KeyStream"),
@@ -28,7 +28,12 @@ BLOCKS: dict[str, tuple[str, str]] = {
     "list_writer": ("list_writer", "ListWriter"),
     "registers": ("registers", "RegisterBank"),
     "command_processor": ("command_processor", "CommandProcessor"),
+    "fp_adder": ("fp_adder", "FloatAdder"),
+    "fp_multiplier": ("fp_multiplier", "FloatMultiplier"),
 }
+
+#: Blocks that take a number format instead; the accelerator has one only.
+_FLOAT_UNITS = ("fp_adder", "fp_multiplier")
 
 #: Ports of a read engine that stands alone, as many as the accelerator has.
 _READ_PORTS = 3
@@ -51,4 +56,8 @@ def make_block(name: str, config: Config) -> wiring.Component:
         from hotline.rtl.read_engine import read_buffer_beats
 
         return block(config, [read_buffer_beats(config)] * _READ_PORTS)
+    if name in _FLOAT_UNITS:
+        from hotline.rtl.fp_format import BINARY32
+
+        return block(BINARY32)
     return block(config)

@@ -54,7 +54,7 @@ def leading_zeros(m: Module, value: Value, limit: Value | None = None) -> Value:
     m : Module
         Takes the signals in between.
     value : Value
-        At least 5 bits. If all are 0 and there is no limit, the count is not defined.
+        At least 3 bits. If all are 0 and there is no limit, the count is not defined.
     limit : Value, optional
         As wide as the result.
 

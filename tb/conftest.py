@@ -24,6 +24,7 @@ _SLOW = (
     "test_dedup.py::test_numbers[[]2-1]",
     "test_dedup.py::test_numbers[[]4-0]",
     "test_dedup.py::test_numbers[[]8-16]",
+    "test_fp_units.py::*[[]10M]",
     "test_gather_dma.py::test_gather_dma[[]512]",
     "test_hot_table.py::test_sequences[[]lanes?_ways4]",
     "test_hot_table.py::test_sequences[[]*_srrip]",

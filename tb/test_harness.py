@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from amaranth.hdl import Module, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from harness.build import run_bench
 from harness.streams import pack, unpack
+from harness.vectors import VectorModel
 
 from hotline.gen.presets import preset
 from hotline.rtl.interfaces import Status, hot_request
@@ -84,3 +86,29 @@ def test_pack_and_unpack_are_inverse() -> None:
 def test_pack_refuses_what_does_not_fit(value: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         pack(layout(), value)
+
+
+class Accumulator(wiring.Component):
+    """Adds `i` up."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__({"i": In(bits), "next": Out(bits), "total": Out(bits)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.next.eq(self.total + self.i)
+        m.d.sync += self.total.eq(self.next)
+        return m
+
+
+def test_vectors() -> None:
+    """Outputs belong to the cycle of the inputs, and every run starts afresh."""
+    model = VectorModel(Accumulator(32), "accumulator")
+    values = np.random.default_rng(1).integers(0, 1 << 32, 1000)
+    for _ in range(2):
+        result = model.run(i=values)
+        total = np.cumsum(values) & 0xFFFFFFFF
+        assert np.array_equal(result["next"], total)
+        assert np.array_equal(result["total"], np.concatenate([[0], total[:-1]]))
+    with pytest.raises(ValueError, match=r"^i has more than 32 bits$"):
+        VectorModel(Accumulator(33), "accumulator")

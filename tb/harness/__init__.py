@@ -17,5 +17,6 @@ A bench of two files, the pytest side and the cocotb side::
 * `streams`, `layouts`: stream agents, payloads as Python data.
 * `axi_memory`, `axi_port`, `axi_lite`: bus models.
 * `cocotb_backend`: the driver's back-end for the top in cocotb, cocotbext-axi as a peer.
+* `vectors`: millions of rows through a small design, without Python in the loop.
 * `pair`, `traffic`: the whole device against the golden model.
 """
