@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -321,17 +321,9 @@ class Dedup(wiring.Component):
     @staticmethod
     def _delayed(m, advance, value, steps: int, name: str):
         """`value`, so many steps later."""
-        if steps > 3 and len(Value.cast(value)) > 16:
-            line = DelayLine(value.shape(), steps)
-            m.submodules[f"{name}_line"] = line
-            m.d.comb += [line.enable.eq(advance), line.input.eq(value)]
-            return line.output
-        for step in range(steps):
-            later = Signal.like(value, name=f"{name}_{step}", reset_less=True)
-            with m.If(advance):
-                m.d.sync += later.eq(value)
-            value = later
-        return value
+        m.submodules[f"{name}_line"] = line = DelayLine(value.shape(), steps)
+        m.d.comb += [line.enable.eq(advance), line.input.eq(value)]
+        return line.output
 
     def _steps(self, m, advance, info, valid, steps: int, name: str):
         """A pass and its valid bit, so many steps later."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Mux
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["DelayLine"]
+
+#: From so many steps on it is a memory.
+_LEAST = 3
 
 
 class DelayLine(wiring.Component):
@@ -20,7 +23,7 @@ class DelayLine(wiring.Component):
     shape : ShapeLike
         Of the value.
     steps : int
-        At least 3: below that registers are smaller.
+        At least 1. One or two steps are registers: that is smaller.
 
     Members
     -------
@@ -30,16 +33,26 @@ class DelayLine(wiring.Component):
     """
 
     def __init__(self, shape, steps: int) -> None:
-        if steps < 3:
-            raise ValueError(f"steps must be at least 3, not {steps}")
-        self._shape, self._depth = shape, steps - 1
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, not {steps}")
+        self._shape, self._steps = shape, steps
         super().__init__({"enable": In(1), "input": In(shape), "output": Out(shape)})
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
+        if self._steps < _LEAST:
+            value = self.input
+            for step in range(self._steps):
+                later = Signal(self._shape, name=f"step_{step}", reset_less=True)
+                with m.If(self.enable):
+                    m.d.sync += later.eq(value)
+                value = later
+            m.d.comb += self.output.eq(value)
+            return m
+        depth = self._steps - 1
         # Reads come out of a register, which is the last step; they see what the write of the same
         # cycle replaces.
-        m.submodules.places = places = Memory(shape=self._shape, depth=self._depth, init=[])
+        m.submodules.places = places = Memory(shape=self._shape, depth=depth, init=[])
         write, read = places.write_port(), places.read_port()
         m.d.comb += [
             write.en.eq(self.enable),
@@ -49,5 +62,5 @@ class DelayLine(wiring.Component):
             self.output.eq(read.data),
         ]
         with m.If(self.enable):
-            m.d.sync += write.addr.eq(Mux(write.addr == self._depth - 1, 0, write.addr + 1))
+            m.d.sync += write.addr.eq(Mux(write.addr == depth - 1, 0, write.addr + 1))
         return m

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.feistel import HashPipeline, hash_count
 from hotline.rtl.hot_bank import bank_request, hash_array, index_width
 from hotline.rtl.interfaces import (
@@ -171,15 +172,17 @@ class GroupHash(wiring.Component):
                 group.hash[lane].eq(pipeline.hashes),
             ]
         valid: Value = self.input.valid
-        rest: Value = Cat(request.op, request.learn, request.group.meta)
         for stage in range(stages):
             next_valid = Signal(name=f"valid_{stage}")
-            next_rest = Signal(len(rest), name=f"rest_{stage}", reset_less=True)
             with m.If(move):
-                m.d.sync += [next_valid.eq(valid), next_rest.eq(rest)]
-            valid, rest = next_valid, next_rest
+                m.d.sync += next_valid.eq(valid)
+            valid = next_valid
+        rest = Cat(request.op, request.learn, request.group.meta)
+        m.submodules.rest = delay = DelayLine(len(rest), stages)
         m.d.comb += [
+            delay.enable.eq(move),
+            delay.input.eq(rest),
             self.output.valid.eq(valid),
-            Cat(group.op, group.learn, group.meta).eq(rest),
+            Cat(group.op, group.learn, group.meta).eq(delay.output),
         ]
         return m

@@ -19,7 +19,7 @@ from hotline.rtl.hot_group import GroupHash
 from hotline.rtl.hot_update import BankOp
 from hotline.rtl.interfaces import hot_request, hot_response, list_beat, row_entry
 from hotline.rtl.lane_ports import LanePorts
-from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.register_slice import register_slice
 
 __all__ = ["HotTable", "Sweep"]
 
@@ -118,7 +118,7 @@ class HotTable(wiring.Component):
         wiring.connect(m, hashes.output, dispatch.request)
         answers = dispatch.response
         if config.lanes > 1:
-            m.submodules.output = output = StreamRegister(hot_response(config))
+            m.submodules.output = output = register_slice(config, hot_response(config))
             wiring.connect(m, dispatch.response, output.input)
             answers = output.output
         m.d.comb += [

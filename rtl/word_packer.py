@@ -34,7 +34,8 @@ class WordPacker(wiring.Component):
     Words go into a block, as large as the wider of the input and a beat; a full block leaves as
     one or several beats.
 
-    Latency: three cycles from the word that fills a beat to the beat (two if not `buffered`).
+    Latency: two cycles from the word that fills a beat to the beat, three if it is `buffered` and
+    a block has several beats.
     Throughput: `inputs` words or one beat a cycle, whichever is less; closing a list costs one
     cycle. Back-pressure: nothing is lost; with `buffered`, `input.ready` does not depend on
     `output.ready` in the same cycle. Reset: the list is empty.
@@ -149,6 +150,18 @@ class WordPacker(wiring.Component):
     def _beats(self, m: Module, block, load, load_words, load_final, free) -> None:
         """Registers a block and sends it, lowest words first; `free`: another may be loaded."""
         width, words = self.config.data_width, self.config.data_words
+        if self._buffered and len(block) == width:
+            # A block is a beat, and the FIFO register enough.
+            m.submodules.buffer = buffer = SmallFIFO(list_beat(self.config))
+            wiring.connect(m, buffer.output, wiring.flipped(self.output))
+            m.d.comb += [
+                free.eq(buffer.input.ready),
+                buffer.input.valid.eq(load),
+                buffer.input.payload.data.eq(block),
+                buffer.input.payload.strobe.eq(Cat(load_words > word for word in range(words))),
+                buffer.input.payload.last.eq(load_final),
+            ]
+            return
         valid, final = Signal(), Signal()
         content = Signal(len(block), reset_less=True)
         left = Signal(range(len(block) // 32 + 1))
