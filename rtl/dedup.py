@@ -233,7 +233,7 @@ class Dedup(wiring.Component):
             ]
 
         results = Array(bank.fresh for bank in banks)
-        asked = Signal(data.ArrayLayout(range(count), lanes))
+        asked = Signal(data.ArrayLayout(range(max(2, count)), lanes))
         m.d.comb += [asked[lane].eq(self._bank_of(info.z[lane])) for lane in range(lanes)]
         asked = self._delayed(m, advance, asked, _LOOKUP_STEPS - 1, "asked")
         replaced = Signal(range(count + 1))

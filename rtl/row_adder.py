@@ -15,12 +15,15 @@ from hotline.rtl.small_fifo import SmallFIFO
 
 __all__ = ["RowAdder"]
 
+#: Sums that may wait or be on their way; a distributed RAM has 16 entries anyway.
+_SUMS = 16
+
 
 class RowAdder(wiring.Component):
     """Passes rows on, or adds each second one to the one before it.
 
     With `add` rows come in pairs of equal length: first the one with the strobe of the sum, then
-    the other. One beat of input a cycle; latency that of the adder and 3. Without it, nothing is
+    the other. One beat of input a cycle; latency that of the adder and 4. Without it, nothing is
     delayed. Back-pressure holds the beat. Reset empties it.
 
     Parameters
@@ -67,28 +70,32 @@ class RowAdder(wiring.Component):
             second.input.valid.eq(self.input.valid & self.add & late),
         ]
 
-        advance, take, end = Signal(), Signal(), Signal()
+        # The sums wait in a FIFO that has room for all on their way: so nothing stops the adders.
+        m.submodules.sums = sums = SmallFIFO(layout, _SUMS)
+        credits = Signal(range(_SUMS + 1), init=_SUMS)
+        take, end = Signal(), Signal()
         m.d.comb += [
             end.eq(second.output.payload.end),
-            take.eq(second.output.valid & (first.output.valid | end)),
-            first.output.ready.eq(advance & take & ~end),
-            second.output.ready.eq(advance & take),
+            take.eq(second.output.valid & (first.output.valid | end) & (credits != 0)),
+            first.output.ready.eq(take & ~end),
+            second.output.ready.eq(take),
         ]
+        m.d.sync += credits.eq(credits - take + (sums.output.valid & sums.output.ready))
+
         # The reads of both memories end in these registers.
         valid, about = Signal(), Signal(layout, reset_less=True)
         addend = Signal(self.config.data_width, reset_less=True)
-        with m.If(advance):
-            m.d.sync += [
-                valid.eq(take),
-                about.eq(first.output.payload),
-                about.end.eq(end),
-                addend.eq(second.output.payload.data),
-            ]
+        m.d.sync += [
+            valid.eq(take),
+            about.eq(first.output.payload),
+            about.end.eq(end),
+            addend.eq(second.output.payload.data),
+        ]
         adders = [FloatAdder(BINARY32) for _ in range(self.config.data_words)]
         for word, adder in enumerate(adders):
             m.submodules[f"adder_{word}"] = adder
             m.d.comb += [
-                adder.enable.eq(advance),
+                adder.enable.eq(1),
                 adder.a.eq(about.data.word_select(word, 32)),
                 adder.b.eq(addend.word_select(word, 32)),
             ]
@@ -96,17 +103,20 @@ class RowAdder(wiring.Component):
             # What the adders do not carry themselves; the data of these copies are not used.
             later_valid = Signal(name=f"valid_{stage}")
             later = Signal(layout, name=f"about_{stage}", reset_less=True)
-            with m.If(advance):
-                m.d.sync += [later_valid.eq(valid), later.eq(about)]
+            m.d.sync += [later_valid.eq(valid), later.eq(about)]
             valid, about = later_valid, later
+        m.d.comb += [
+            sums.input.valid.eq(valid),
+            sums.input.payload.eq(about),
+            sums.input.payload.data.eq(Cat(adder.sum for adder in adders)),
+        ]
 
         out = self.output
-        m.d.comb += advance.eq(~valid | out.ready)
         with m.If(self.add):
             m.d.comb += [
-                out.valid.eq(valid),
-                out.payload.eq(about),
-                out.payload.data.eq(Cat(adder.sum for adder in adders)),
+                out.valid.eq(sums.output.valid),
+                out.payload.eq(sums.output.payload),
+                sums.output.ready.eq(out.ready),
                 self.input.ready.eq(Mux(late, second.input.ready, first.input.ready)),
             ]
         with m.Else():
