@@ -25,7 +25,7 @@ from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_adder import RowAdder
 from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
-from hotline.rtl.row_pairs import RowPairs
+from hotline.rtl.row_pairs import RowPairs, homed_read
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
 from hotline.rtl.slot_address import SLOT_GRAIN
@@ -273,6 +273,9 @@ class RowMover(wiring.Component):
             pairs.row_written.eq(self.row_written & self.add),
             adder.add.eq(self.add),
         ]
+        # A row that waits for its earlier sum stops here.
+        m.submodules.next_read = next_read = register_slice(self.config, homed_read(self.config))
+        connect(m, next_read.output, pairs.input)
         connect(m, pairs.output, reads)
         connect(m, beats, adder.input)
-        return pairs.input, adder.output
+        return next_read.input, adder.output

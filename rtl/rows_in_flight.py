@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Const, Module, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -12,7 +12,8 @@ from hotline.rtl.interfaces import bus_address
 
 __all__ = ["RowsInFlight"]
 
-#: Bits of the running number of a row.
+#: Bits of the running number of a row, far more than rows in flight: when the numbers come round,
+#: a row meets what it left behind itself.
 _NUMBER_BITS = 16
 
 #: Entries of each memory for each read in flight. A row that meets others in all memories waits
@@ -69,11 +70,11 @@ class RowsInFlight(wiring.Component):
         m = Module()
         # Numbers go on from list to list, even over a reset, so that entries of earlier ones look
         # old; at first they are far from what the memories hold.
-        first = 1 << (_NUMBER_BITS - 1)
-        number = Signal(_NUMBER_BITS, init=first, reset_less=True)
-        oldest = Signal(_NUMBER_BITS, init=first, reset_less=True)
-        flying = Signal(_NUMBER_BITS)
-        m.d.comb += flying.eq(number - oldest)
+        bits = self._index_bits
+        number = Signal(_NUMBER_BITS, init=1 << (_NUMBER_BITS - 1), reset_less=True)
+        oldest = Signal.like(number)
+        wrapped = Signal()
+        m.d.comb += wrapped.eq(number < oldest)
         m.d.sync += [number.eq(number + self.leave), oldest.eq(oldest + self.written)]
         with m.If(self.clear):
             m.d.sync += oldest.eq(number)
@@ -82,14 +83,15 @@ class RowsInFlight(wiring.Component):
         for name, turn in (("first", 0), ("second", 3), ("third", 7)):
             memory = Memory(
                 shape=_NUMBER_BITS,
-                depth=1 << self._index_bits,
+                depth=1 << bits,
                 init=[],
                 attrs={"no_rw_check": 1, "ram_style": "block"},
             )
             m.submodules[name] = memory
             write, read = memory.write_port(), memory.read_port()
             here = self._hash(m, self.home, turn)
-            index, age = Signal(self._index_bits, name=f"{name}_index"), Signal(_NUMBER_BITS)
+            index = Signal(bits, name=f"{name}_index")
+            started, ended = read.data >= oldest, read.data < number
             with m.If(self.load):
                 m.d.sync += index.eq(here)
             m.d.comb += [
@@ -98,9 +100,8 @@ class RowsInFlight(wiring.Component):
                 write.en.eq(self.enter),
                 write.addr.eq(index),
                 write.data.eq(number),
-                age.eq(read.data - oldest),
             ]
-            conflicts.append(age < flying)
+            conflicts.append(Mux(wrapped, started | ended, started & ended))
         m.d.sync += self.free.eq(~Cat(conflicts).all())
         return m
 
