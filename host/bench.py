@@ -35,6 +35,9 @@ __all__ = ["SECTIONS", "BenchOptions", "measure", "read_clock", "run", "to_json"
 #: Parts of the result, which are lists of records.
 SECTIONS = ("lines", "latency", "row_bytes", "outstanding", "arbiter", "peers")
 
+#: Columns of the output where it goes to a file.
+_FILE_WIDTH = 140
+
 _QUICK = Size(samples=512, rows=1000)
 _SHARES = (1.0, 0.75, 0.25)
 
@@ -130,6 +133,8 @@ def run(
 ) -> None:
     """Measure, show tables, and write the result to `json_file` and pictures to `plots`."""
     console = Console()
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
     console.print(f"[bold]Hotline[/] {name}, {', '.join(options.sources)}, seed {options.seed}")
     result = measure(config, name, options, console)
     if json_file is not None:

@@ -11,6 +11,9 @@ from hotline.rtl.commit_scan import SCAN_LATENCY
 
 __all__ = ["commit_cycles", "learn_cycles", "lookup_cycles"]
 
+#: Cycles of a record of COMMIT, besides two a way for `sample_aware`: those of CommitScan.
+_RECORD = 7
+
 
 def lookup_cycles(config: Config, keys: int, rate: int | None = None) -> int:
     """Of `keys` look-ups, `rate` a cycle; by default `lanes`, which is what it does at best."""
@@ -89,6 +92,6 @@ def commit_cycles(config: Config, slots: np.ndarray) -> int:
     cleared, in all banks at once.
     """
     ways = slots.astype(np.int64) % config.ways
-    rounds = 6 * len(slots) + (2 * int(ways.sum()) if config.sample_aware else 0)
+    rounds = _RECORD * len(slots) + (2 * int(ways.sum()) if config.sample_aware else 0)
     filled = len(np.unique(slots // config.ways))
     return config.sets + rounds + SCAN_LATENCY * filled + config.bank_depth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
@@ -42,25 +43,31 @@ def log_lines(rig: Callable[[], Rig], traffic: LogTraffic, size: Size) -> Iterat
 
         return Line(_split_name(share, gather, hot), traffic.name, run)
 
+    def rows(opcode: Opcode, count: int, *, add: bool = False) -> Line:
+        command = f"{opcode.name}{' ADD' * add}, rows as the log needs them"
+
+        def run() -> Measurement:
+            keys = traffic.row_keys(command, count)
+            return move(ready(), command, traffic.name, opcode, keys, add=add)
+
+        return Line(command, traffic.name, run)
+
+    def learn() -> Measurement:
+        return _learn(ready(), "LEARN", traffic, traffic.batch("LEARN", size.samples))
+
     for share in (1.0, 0.75, 0.25):
         yield line(share)
     for share in (0.75, 0.25):
         yield line(share, gather=True)
     for share in (0.75, 0.25):
         yield line(share, gather=True, hot=True)
-    for opcode in (Opcode.GATHER, Opcode.SCATTER):
-        name = f"{opcode.name}, rows as the log needs them"
-
-        def rows(opcode: Opcode = opcode, name: str = name) -> Measurement:
-            return move(ready(), name, traffic.name, opcode, traffic.row_keys(name, size.rows))
-
-        yield Line(name, traffic.name, rows)
+    yield rows(Opcode.GATHER, size.rows)
+    yield rows(Opcode.SCATTER, size.rows)
+    if traffic.config.scatter_add:
+        # A row that comes again waits for its earlier sum, and in a log rows do come again.
+        yield rows(Opcode.SCATTER, size.rows // 5, add=True)
     # Last, because it changes the hot table.
-    yield Line(
-        "LEARN",
-        traffic.name,
-        lambda: _learn(ready(), "LEARN", traffic, traffic.batch("LEARN", size.samples)),
-    )
+    yield Line("LEARN", traffic.name, learn)
 
 
 def split_line(
@@ -79,54 +86,39 @@ def _split_name(share: float, gather: bool, hot: bool) -> str:
 
 def worst_lines(rig: Callable[[], Rig], config: Config, seed: int, size: Size) -> Iterator[Line]:
     """All lanes want one bank, all keys are equal, or all are cold. Parameters as above."""
-    made: list[WorstTraffic] = []
-
-    def traffic() -> WorstTraffic:
-        if not made:
-            made.append(WorstTraffic(config, seed))
-        return made[0]
-
-    def ready() -> Rig:
-        return _prepared(rig(), traffic())
-
-    lanes, name = config.lanes, WorstTraffic.name
+    traffic = cache(lambda: WorstTraffic(config, seed))
+    name, samples, lanes = WorstTraffic.name, size.samples, config.lanes
     # Up to two lanes own a port of each bank; more share the two ports of one.
     two = min(2, lanes)
     # Equal low bits of z: one new key a cycle in the store of seen keys.
-    one = 1 if config.dedup_entries else lanes
-    splits: list[tuple[str, Callable[[], Batch], bool, int]] = [
-        ("SPLIT, one bank, all hot", lambda: traffic().hot_one_bank(size.samples), False, two),
-        ("SPLIT, one bank, all cold", lambda: traffic().cold(size.samples, one_bank=True), False,
-         min(one, two)),
-        ("SPLIT, all keys one hot key", lambda: traffic().equal(size.samples, hot=True), False,
-         lanes),
-        ("SPLIT, all keys cold", lambda: traffic().cold(size.samples), False, lanes),
-        ("SPLIT + GATHER, all keys cold", lambda: traffic().cold(size.samples), True, lanes),
-        ("SPLIT + GATHER, all keys one cold key",
-         lambda: traffic().equal(size.samples, hot=False), True, lanes),
-    ]  # fmt: skip
-    for command, batch, gather, rate in splits:
+    one = 1 if config.dedup_entries else two
 
-        def split(
-            command: str = command,
-            batch: Callable[[], Batch] = batch,
-            gather: bool = gather,
-            rate: int = rate,
-        ) -> Measurement:
-            return _split(ready(), command, name, batch(), gather, False, rate)
+    def split(
+        command: str, batch: Callable[[], Batch], rate: int = lanes, gather: bool = False
+    ) -> Line:
+        def run() -> Measurement:
+            ready = _prepared(rig(), traffic())
+            return _split(ready, command, name, batch(), gather, False, rate)
 
-        yield Line(command, name, split)
-    learns: list[tuple[str, Callable[[], Batch]]] = [
-        ("LEARN, one bank", lambda: traffic().hot_one_bank(size.samples)),
-        ("LEARN, all keys equal", lambda: traffic().equal(size.samples, hot=True)),
-        ("LEARN, all keys cold", lambda: traffic().cold(size.samples)),
-    ]
-    for command, batch in learns:
+        return Line(command, name, run)
 
-        def learn(command: str = command, batch: Callable[[], Batch] = batch) -> Measurement:
-            return _learn(ready(), command, traffic(), batch())
+    def learn(command: str, batch: Callable[[], Batch]) -> Line:
+        def run() -> Measurement:
+            return _learn(_prepared(rig(), traffic()), command, traffic(), batch())
 
-        yield Line(command, name, learn)
+        return Line(command, name, run)
+
+    yield split("SPLIT, one bank, all hot", lambda: traffic().hot_one_bank(samples), two)
+    yield split("SPLIT, one bank, all cold", lambda: traffic().cold(samples, one_bank=True), one)
+    yield split("SPLIT, all keys one hot key", lambda: traffic().equal(samples, hot=True))
+    yield split("SPLIT, all keys cold", lambda: traffic().cold(samples))
+    command = "SPLIT + GATHER, all keys cold"
+    yield split(command, lambda: traffic().cold(samples), gather=True)
+    command = "SPLIT + GATHER, all keys one cold key"
+    yield split(command, lambda: traffic().equal(samples, hot=False), gather=True)
+    yield learn("LEARN, one bank", lambda: traffic().hot_one_bank(samples))
+    yield learn("LEARN, all keys equal", lambda: traffic().equal(samples, hot=True))
+    yield learn("LEARN, all keys cold", lambda: traffic().cold(samples))
 
 
 def _prepared(rig: Rig, traffic: LogTraffic | WorstTraffic) -> Rig:

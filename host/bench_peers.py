@@ -22,8 +22,8 @@ __all__ = ["PAPER_MHZ", "SPLITTERS", "compare", "gather_rates", "split_rates"]
 PAPER_MHZ = 350.0
 
 _BATCHES = 16
-_ROUNDS = 5
-_SECONDS = 0.3
+_ROUNDS = 8
+_SECONDS = 0.2
 #: Rows of the table of the gather: 256 MB, more than a cache holds.
 _GATHER_TABLE = 1 << 22
 _FLOATS = 16

@@ -43,7 +43,7 @@ class Rig:
     row_bytes : int
         Of the tables as they are set.
     loaded : object
-        Whatever :meth:`load` was last called for; None if the hot table has changed since.
+        Whatever :meth:`load` was last called for; None if tables or hot table have changed since.
     """
 
     write_latency = 20
@@ -93,7 +93,7 @@ class Rig:
         # Long rows of tables that are not used now would forbid a short HOT_STRIDE.
         for table in range(len(rows), self._most_tables):
             self.device.set_table(table, 0, 0, 4)
-        self.row_bytes = row_bytes
+        self.row_bytes, self.loaded = row_bytes, None
         self._most_tables = max(self._most_tables, len(rows))
 
     def set_hot_buffers(self, gpus: int) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +13,6 @@ from hotline.host.bench_bounds import commit_cycles
 from hotline.host.bench_measure import Line, Measurement, Size, Work, judge
 from hotline.host.bench_rig import Rig
 from hotline.host.bench_traffic import LogTraffic, draws
-from hotline.host.device import Device
 from hotline.host.efficiency import Beats, region_beats
 
 __all__ = ["ROW_BYTES", "move", "random_rows", "row_lines"]
@@ -76,8 +73,7 @@ def move(
 
     def run() -> Completion:
         if opcode == Opcode.SCATTER:
-            options: dict[str, Any] = {"add": True} if add else {}
-            return device.scatter(len(keys), tables, lists.address, rows, **options)
+            return device.scatter(len(keys), tables, lists.address, rows, add=add)
         return device.execute(
             Descriptor(
                 opcode=opcode,
@@ -115,7 +111,6 @@ def row_lines(rig: Callable[[], Rig], traffic: LogTraffic, size: Size) -> Iterat
 
     def moved(opcode: Opcode, command: str, row_bytes: int, offset: int) -> Measurement:
         device, count = rig(), min(size.rows, _MOST_BYTES // row_bytes)
-        device.loaded = None
         rng = draws(traffic.seed, command)
         keys = random_rows(device, traffic.rows, row_bytes, count, rng, offset=offset)
         return move(device, command, name, opcode, keys)
@@ -131,13 +126,11 @@ def row_lines(rig: Callable[[], Rig], traffic: LogTraffic, size: Size) -> Iterat
 
     def added(command: str) -> Measurement:
         device = rig()
-        device.loaded = None
         rng = draws(traffic.seed, command)
         keys = random_rows(device, traffic.rows, 64, size.rows, rng, distinct=True)
         return move(device, command, name, Opcode.SCATTER, keys, add=True)
 
-    # The unit is an option, and drivers before it have no such argument.
-    if config.scatter_add and "add" in inspect.signature(Device.scatter).parameters:
+    if config.scatter_add:
         command = "SCATTER ADD, 64-byte rows"
         yield Line(command, name, partial(added, command))
     for gpus in sorted({1, config.gpus}):
@@ -155,7 +148,6 @@ def _fill(
 ) -> Measurement:  # fmt: skip
     """Random rows to different slots of the hot buffers, or back."""
     rig = rig_of()
-    rig.loaded = None
     config, rng = rig.config, draws(traffic.seed, command)
     count = min(size.rows, config.slots)
     keys = random_rows(rig, traffic.rows, 64, count, rng, distinct=True)

@@ -77,7 +77,6 @@ def latency_tasks(
 
     def rows(device: Rig, opcode: Opcode) -> Measurement:
         rng = np.random.default_rng(seed)
-        device.loaded = None
         keys = random_rows(device, traffic.rows, _ROW_BYTES, size.rows, rng)
         return move(device, f"{opcode.name}, 64-byte rows", "random rows", opcode, keys)
 
@@ -108,7 +107,6 @@ def row_size_tasks(rig: Callable[[], Rig], config: Config, size: Size, seed: int
 
     def run(opcode: Opcode, row_bytes: int, offset: int) -> list[dict[str, Any]]:
         device, rng = rig(), np.random.default_rng(seed)
-        device.loaded = None
         count = min(size.rows, _MOST_BYTES // row_bytes)
         keys = random_rows(device, _shape(config), row_bytes, count, rng, offset=offset)
         command = f"{opcode.name}{', unaligned' * bool(offset)}"
