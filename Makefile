@@ -5,13 +5,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 JOBS ?= 2
 DATA ?= ml-100k
 PRESET ?= ecp5
+BENCH ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gen rtl golden host fpga tb
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format regress bench docs clean
+.PHONY: help setup run test lint format regress bench results docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +40,12 @@ format: $(VENV)/test.stamp ## bring the sources into shape
 regress: $(VENV)/test.stamp ## all tests, the long campaigns too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 7200
 
-bench: $(VENV)/run.stamp ## measure the performance contract in simulation (PRESET=...)
-	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json
+bench: $(VENV)/run.stamp ## measure the performance contract (PRESET=..., BENCH="--quick", ...)
+	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json \
+		--plots build/bench $(BENCH)
+
+results: $(VENV)/run.stamp ## write docs/results.md from the figures in docs/bench
+	$(BIN)/hotline results docs/bench --output docs/results.md
 
 docs: $(VENV)/docs.stamp ## the documents as HTML in build/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs

@@ -126,18 +126,68 @@ def run_command(
 def bench_command(
     preset_name: PresetOption = None,
     config_file: ConfigOption = None,
-    data: Annotated[str, typer.Option(help="One-hot click log, as for 'run'.")] = "synthetic:K",
-    samples: Annotated[str, typer.Option(help="Samples to draw from, or 'all'.")] = "300000",
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One-hot click log, as for 'run'; may be given several times, and tables of the "
+            "last one are used for random rows. Default: ml-100k and synthetic:K."
+        ),
+    ] = None,
+    samples: Annotated[
+        str, typer.Option(help="Samples of a log to draw from, or 'all'.")
+    ] = "300000",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Measure only what has this word in its section (lines, latency, row_bytes, "
+            "outstanding, arbiter, peers), command or traffic; may be given several times."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small mini-batches, nothing that needs extra builds.")
+    ] = False,
+    clock: Annotated[
+        float | None, typer.Option(min=0.001, help="Clock of place and route, in MHz.")
+    ] = None,
+    clock_json: Annotated[
+        Path | None, typer.Option(help="The same from the JSON of 'hotline synth --json'.")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
+    plots: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
 ) -> None:
     """Measure the performance contract (spec section 9) on the simulated RTL."""
     if preset_name is None and config_file is None:
         preset_name = _DEFAULT_PRESET
     config, name = _configuration(preset_name, config_file)
-    from hotline.host.bench import bench
+    if clock is not None and clock_json is not None:
+        raise ValueError("--clock and --clock-json exclude each other")
+    limit = _sample_limit(samples)
+    from hotline.host.bench import BenchOptions, read_clock, run
 
-    bench(config, name, data, _sample_limit(samples), seed, json_file)
+    if clock_json is not None:
+        clock = read_clock(clock_json)
+    options = BenchOptions(
+        **({"sources": data} if data else {}),
+        samples=limit,
+        only=only or (),
+        quick=quick,
+        clock_mhz=clock,
+        seed=seed,
+    )
+    run(config, name, options, json_file, plots)
+
+
+@app.command("results")
+def results_command(
+    folder: Annotated[Path, typer.Argument(help="Folder with the JSON files of 'bench'.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Markdown file, above FOLDER.")],
+) -> None:
+    """Write the page of results from what 'bench' measured; pictures go beside the JSON files."""
+    from hotline.host.bench_page import write_page
+
+    for path in write_page(folder, output):
+        print(path)
 
 
 @app.command("synth")

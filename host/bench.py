@@ -1,261 +1,242 @@
-"""Measures the performance contract (spec section 9) on the Verilated RTL."""
+"""``hotline bench``: measures the performance contract (spec section 9) on the Verilated RTL."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
-from hotline.golden.descriptor import Descriptor
-from hotline.golden.hot_table import HotTable
-from hotline.host.backends import RtlBackend
-from hotline.host.click_log import ClickLog
+from hotline.host.bench_lines import log_lines, worst_lines
+from hotline.host.bench_measure import Line, Size
+from hotline.host.bench_peers import PAPER_MHZ, gather_rates, split_rates
+from hotline.host.bench_plots import write_plots
+from hotline.host.bench_rig import Rig
+from hotline.host.bench_rows import row_lines
+from hotline.host.bench_show import show
+from hotline.host.bench_sweeps import (
+    Task,
+    arbiter_tasks,
+    latency_tasks,
+    outstanding_tasks,
+    row_size_tasks,
+)
+from hotline.host.bench_traffic import LogTraffic
 from hotline.host.datasets import open_log
-from hotline.host.device import Device, Samples, table_bases
-from hotline.host.efficiency import Beats, region_beats, row_beats
-from hotline.host.popularity import popular_samples
 
-__all__ = ["CONTRACT", "Measurement", "bench", "measure"]
+__all__ = ["SECTIONS", "BenchOptions", "measure", "read_clock", "run", "to_json"]
 
-_SAMPLES = 4096
-_ROWS = 10_000
+#: Parts of the result, which are lists of records.
+SECTIONS = ("lines", "latency", "row_bytes", "outstanding", "arbiter", "peers")
 
-#: Least efficiency by line of section 9.
-CONTRACT = {
-    "SPLIT, 100 % popular": 0.90,
-    "SPLIT, 75 % popular": 0.90,
-    "SPLIT, 25 % popular": 0.90,
-    "SPLIT + GATHER, 75 % popular": 0.90,
-    "SPLIT + GATHER, 25 % popular": 0.90,
-    "GATHER, 64-byte rows": 0.95,
-    "GATHER, 256-byte rows, unaligned": 0.90,
-    "SCATTER, 64-byte rows": 0.85,
-    "LEARN": 0.25,
-}
+#: Columns of the output where it goes to a file.
+_FILE_WIDTH = 140
+
+_QUICK = Size(samples=512, rows=1000)
+_SHARES = (1.0, 0.75, 0.25)
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """One line: fewest beats on both channels, and the cycles of the completion record."""
-
-    line: str
-    traffic: str
-    beats: Beats
-    cycles: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "line": self.line,
-            "traffic": self.traffic,
-            "read_beats": self.beats.read,
-            "write_beats": self.beats.write,
-            "cycles": self.cycles,
-            "efficiency": self.beats.efficiency(self.cycles),
-            "contract": CONTRACT[self.line],
-        }
-
-
-def measure(
-    config: Config,
-    log: ClickLog,
-    seed: int = 1,
-    progress: Callable[[str], None] = lambda line: None,
-) -> Iterator[Measurement]:
-    """Run every line of section 9 with the memory model of section 9.
+class BenchOptions:
+    """What to measure.
 
     Parameters
     ----------
-    config : Config
-        What to measure.
-    log : ClickLog
-        One-hot traffic; it must have popular and other samples for a hot table of this size.
+    sources : sequence of str
+        Click logs, see :func:`~hotline.host.datasets.open_log`. Random rows are drawn from tables
+        with the shapes of the last one.
+    samples : int or None
+        At most so many samples of each log to draw from; None: all.
+    only : sequence of str
+        Words; what has none of them in its section, command or traffic is left out.
+    quick : bool
+        Small mini-batches, and nothing that needs a build of its own. Starting up weighs more
+        then, so there are no aims.
+    clock_mhz : float or None
+        Clock that place and route reached.
     seed : int
-        Of the choice of samples and rows.
-    progress : callable
-        Called with the name of each line before it is measured.
+        Of all that is random.
+    """
+
+    sources: Sequence[str] = ("ml-100k", "synthetic:K")
+    samples: int | None = 300_000
+    only: Sequence[str] = ()
+    quick: bool = False
+    clock_mhz: float | None = None
+    seed: int = 1
+
+
+def measure(
+    config: Config, name: str, options: BenchOptions, console: Console | None = None
+) -> dict[str, Any]:
+    """Measure what the options choose; returns the result, ready for JSON.
+
+    Parameters
+    ----------
+    config, name : Config, str
+        The configuration, and what to call it.
+    options : BenchOptions
+        What to measure.
+    console : Console, optional
+        For the progress.
 
     Raises
     ------
     ValueError
-        The log has too few samples of one kind.
+        A log that does not fit the device, or words that choose nothing.
     """
-    bench = _Bench(config, log, np.random.default_rng(seed))
+    session = _Session(config, options)
+    tasks = _chosen(list(session.tasks()), options.only)
+    clocks = {} if options.clock_mhz is None else {"place and route": options.clock_mhz}
+    result: dict[str, Any] = {
+        "preset": name,
+        "config_hash": f"{config.config_hash:08x}",
+        "configuration": asdict(config),
+        "seed": options.seed,
+        "quick": options.quick,
+        "samples": session.size.samples,
+        "logs": [
+            {"name": traffic.name, "samples": len(traffic.log), "tables": len(traffic.rows),
+             "rows": sum(traffic.rows), "hot_keys": len(traffic.hot_keys)}
+            for traffic in session.traffics
+        ],
+        "memory": {"read_latency": 200, "write_latency": Rig.write_latency},
+        "clocks": clocks | {"paper": PAPER_MHZ},
+        **{section: [] for section in SECTIONS},
+    }  # fmt: skip
     try:
-        for line, run in bench.lines():
-            progress(line)
-            beats, cycles = run()
-            yield Measurement(line, log.name, beats, cycles)
+        with Progress(
+            TextColumn("{task.description:<60}"),
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console or Console(quiet=True),
+        ) as bar:
+            work = bar.add_task("", total=len(tasks))
+            for task in tasks:
+                bar.update(work, description=f"{task.section}: {task.name}"[:60])
+                result[task.section] += task.run()
+                bar.advance(work)
     finally:
-        bench.close()
+        session.close()
+    return result
 
 
-def bench(
-    config: Config, name: str, source: str, samples: int | None, seed: int, json_file: Path | None
+def run(
+    config: Config, name: str, options: BenchOptions, json_file: Path | None, plots: Path | None
 ) -> None:
-    """Measure every line, show a table, and write it to `json_file`."""
+    """Measure, show tables, and write the result to `json_file` and pictures to `plots`."""
     console = Console()
-    console.print(f"[bold]Hotline[/] {name}, {source}, seed {seed}")
-    log = open_log(source, samples, seed)
-    table = Table()
-    for column in ("command", "read beats", "write beats", "cycles", "efficiency", "contract"):
-        table.add_column(column, justify="left" if column == "command" else "right")
-    lines = []
-    with console.status("building the simulation") as status:
-        for done in measure(config, log, seed, status.update):
-            row = done.as_dict()
-            lines.append(row)
-            numbers = (row["read_beats"], row["write_beats"], row["cycles"])
-            colour = "green" if row["efficiency"] >= row["contract"] else "red"
-            table.add_row(
-                done.line,
-                *(f"{number:,}" for number in numbers),
-                f"[{colour}]{row['efficiency']:.3f}[/]",
-                f"{row['contract']:.2f}",
-            )
-    console.print(table)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    console.print(f"[bold]Hotline[/] {name}, {', '.join(options.sources)}, seed {options.seed}")
+    result = measure(config, name, options, console)
     if json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
-        result = {"preset": name, "config_hash": f"{config.config_hash:08x}", "seed": seed}
-        json_file.write_text(json.dumps(result | {"lines": lines}, indent=2) + "\n")
+        json_file.write_text(to_json(result), encoding="utf-8")
+    show(console, result)
+    if plots is not None:
+        for path in write_plots(result, plots, name):
+            console.print(str(path), highlight=False, soft_wrap=True)
 
 
-class _Bench:
-    def __init__(self, config: Config, log: ClickLog, rng: np.random.Generator) -> None:
-        self.config, self.log, self.rng = config, log, rng
-        self.backend = RtlBackend(config)
-        self.device = device = Device(self.backend)
-        self.keys = log.keys(config.row_bits)
-        self.bases = table_bases(log.table_rows, 64)
-        # Untouched pages of the tables cost the host no memory.
-        self.tables = device.allocate(int(self.bases[-1]))
-        # Rows of 256 bytes, off the bus by one word: as many as fit the same memory.
-        self.long_rows = np.maximum(1, np.array(log.table_rows) // 8)
-        self.long_bases = table_bases(self.long_rows, 256) + 4
-        self._set_tables(64)
-        keys = _SAMPLES * log.num_tables
-        self.indices = device.allocate(4 * keys)
-        self.lists = device.allocate(device.list_bytes(_SAMPLES, keys))
-        self.rows = device.allocate(max(64 * keys, 256 * _ROWS))
-        self._fill_table()
+def _chosen(tasks: list[Task], only: Sequence[str]) -> list[Task]:
+    """Tasks with one of the words in their section or name; all if there are no words."""
+    words = [word.strip().lower() for word in only if word.strip()]
+    for word in words:
+        if not any(word in f"{task.section}: {task.name}".lower() for task in tasks):
+            raise ValueError(
+                f"--only {word!r} chooses nothing; sections are {', '.join(SECTIONS)}, and names "
+                f"are such as {tasks[0].name!r}"
+            )
+    if not words:
+        return tasks
+    return [
+        task
+        for task in tasks
+        if any(word in f"{task.section}: {task.name}".lower() for word in words)
+    ]
+
+
+class _Session:
+    """The device, which is built when it is first needed, and all tasks."""
+
+    def __init__(self, config: Config, options: BenchOptions) -> None:
+        self.config, self.options = config, options
+        self.size = _QUICK if options.quick else Size()
+        self.traffics = [
+            LogTraffic(config, open_log(source, options.samples, options.seed), options.seed)
+            for source in options.sources
+        ]
+        self._rig: Rig | None = None
+
+    def rig(self) -> Rig:
+        if self._rig is None:
+            self._rig = Rig(self.config)
+        return self._rig
 
     def close(self) -> None:
-        self.backend.close()
+        if self._rig is not None:
+            self._rig.close()
 
-    def lines(self) -> Iterator[tuple[str, Callable[[], tuple[Beats, int]]]]:
-        for share in (1.0, 0.75, 0.25):
-            yield f"SPLIT, {share:.0%} popular".replace("%", " %"), self._split(share, False)
-        for share in (0.75, 0.25):
-            name = f"SPLIT + GATHER, {share:.0%} popular".replace("%", " %")
-            yield name, self._split(share, True)
-        yield "GATHER, 64-byte rows", lambda: self._move(Opcode.GATHER, 64)
-        yield "SCATTER, 64-byte rows", lambda: self._move(Opcode.SCATTER, 64)
-        yield "GATHER, 256-byte rows, unaligned", lambda: self._move(Opcode.GATHER, 256)
-        yield "LEARN", self._learn
+    def tasks(self) -> Iterator[Task]:
+        seed, size, last = self.options.seed, self.size, self.traffics[-1]
+        for line in self._lines():
+            run = partial(_run_line, line, aims=not self.options.quick)
+            yield Task("lines", f"{line.command}, {line.traffic}", run)
+        yield from latency_tasks(self.rig, last, size, seed)
+        yield from row_size_tasks(self.rig, self.config, size, seed)
+        if not self.options.quick:
+            yield from outstanding_tasks(size, seed)
+            yield from arbiter_tasks(last, seed)
+        for traffic in self.traffics:
+            for share in _SHARES:
+                name = f"SPLIT, {round(100 * share)} % popular, {traffic.name}"
+                yield Task("peers", name, partial(split_rates, traffic, size.samples, share))
+        rows = f"random rows, tables of {last.name}"
+        yield Task("peers", "GATHER", partial(gather_rates, size.rows, rows, seed))
 
-    # ---- set-up -------------------------------------------------------------------------------
+    def _lines(self) -> Iterator[Line]:
+        for traffic in self.traffics:
+            yield from log_lines(self.rig, traffic, self.size)
+        yield from row_lines(self.rig, self.traffics[-1], self.size)
+        yield from worst_lines(self.rig, self.config, self.options.seed, self.size)
 
-    def _set_tables(self, row_bytes: int) -> None:
-        short = row_bytes == 64
-        bases = self.bases if short else self.long_bases
-        counts = self.log.table_rows if short else self.long_rows
-        for table, count in enumerate(counts):
-            base = self.tables.address + int(bases[table])
-            self.device.set_table(table, base, int(count), row_bytes)
 
-    def _fill_table(self) -> None:
-        """The most frequent keys, to three quarters of the slots, as an offline profile."""
-        keys, counts = np.unique(self.keys, return_counts=True)
-        hottest = keys[np.argsort(-counts, kind="stable")][: self.config.slots * 3 // 4]
-        bits = np.uint64(self.config.row_bits)
-        mask = np.uint64((1 << self.config.row_bits) - 1)
-        entries = ((hottest >> bits) << np.uint64(32)) | (hottest & mask)
-        buffer = self.device.allocate(entries.nbytes)
-        buffer.data[: entries.nbytes] = entries.view(np.uint8)
-        self.device.load(len(entries), buffer.address)
-        records = self.device.allocate(16 * self.config.slots)
-        self.device.commit(records)
-        model = HotTable(self.config)
-        model.load(hottest)
-        hit, _ = model.lookup(self.keys)
-        self.popular = popular_samples(hit, self.log.offsets)
+def _run_line(line: Line, aims: bool) -> list[dict[str, Any]]:
+    record = line.run().as_dict()
+    return [record if aims else {**record, "aim": None, "per_cycle_aim": None}]
 
-    def _batch(self, share: float) -> np.ndarray:
-        """Numbers of 4096 samples of which `share` are popular, in random order."""
-        wanted = round(share * _SAMPLES)
-        parts = []
-        for kind, count in ((True, wanted), (False, _SAMPLES - wanted)):
-            found = np.flatnonzero(self.popular == kind)
-            if len(found) < count:
-                name = "popular" if kind else "other"
-                raise ValueError(f"{self.log.name} has {len(found)} {name} samples, not {count}")
-            parts.append(self.rng.choice(found, count, replace=False))
-        return self.rng.permutation(np.concatenate(parts))
 
-    def _samples(self, numbers: np.ndarray) -> Samples:
-        tables = self.log.num_tables
-        indices = self.log.indices.reshape(-1, tables)[numbers].ravel()
-        return Samples.place(indices, tables, None, self.indices, self.indices)
+def read_clock(path: Path) -> float:
+    """Median clock in MHz from the JSON that ``hotline synth --json`` wrote.
 
-    # ---- lines --------------------------------------------------------------------------------
+    Raises
+    ------
+    ValueError
+        There is no such file, or it is another one.
+    """
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["fmax_mhz_median"])
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {str(path)!r}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is not what `hotline synth --json` writes") from None
 
-    def _split(self, share: float, gather: bool) -> Callable[[], tuple[Beats, int]]:
-        def run() -> tuple[Beats, int]:
-            config = self.config
-            samples = self._samples(self._batch(share))
-            split = self.device.split(samples, self.lists, self.rows if gather else None)
-            lists = (split.popular, split.nonpopular, split.popular_slots, split.nonpopular_slots)
-            beats = Beats(
-                region_beats(config, 4 * samples.num_keys),
-                region_beats(config, *(part.nbytes for part in (*lists, split.keys))),
-            )
-            if gather:
-                beats += self._row_beats(split.keys, 64)
-            return beats, split.completion.cycles
 
-        return run
-
-    def _row_beats(self, keys: np.ndarray, size: int) -> Beats:
-        """Beats of a gather: homes read, dense rows written."""
-        tables = (keys >> np.uint64(32)).astype(np.int64)
-        rows = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        bases = self.bases if size == 64 else self.long_bases
-        addresses = (self.tables.address + bases[tables] + rows * size).astype(np.uint64)
-        homes = row_beats(self.config, addresses, np.full(len(keys), size))
-        return Beats(homes, len(keys) * region_beats(self.config, size))
-
-    def _move(self, opcode: Opcode, size: int) -> tuple[Beats, int]:
-        """10 000 random rows of random tables."""
-        self._set_tables(size)
-        counts = np.array(self.log.table_rows if size == 64 else self.long_rows)
-        tables = self.rng.integers(0, len(counts), _ROWS)
-        rows = (self.rng.random(_ROWS) * counts[tables]).astype(np.uint64)
-        keys = (tables.astype(np.uint64) << np.uint64(32)) | rows
-        self.lists.data[: keys.nbytes] = keys.view(np.uint8)
-        done = self.device.execute(
-            Descriptor(
-                opcode=opcode,
-                count=_ROWS,
-                num_tables=len(counts),
-                lists=self.lists.address,
-                rows=self.rows.address,
-            )
-        )
-        self._set_tables(64)
-        moved = self._row_beats(keys, size)
-        if opcode == Opcode.SCATTER:
-            moved = Beats(moved.write, moved.read)
-        return Beats(region_beats(self.config, keys.nbytes)) + moved, done.cycles
-
-    def _learn(self) -> tuple[Beats, int]:
-        samples = self._samples(self.rng.choice(len(self.log), _SAMPLES, replace=False))
-        done = self.device.learn(samples)
-        return Beats(region_beats(self.config, 4 * samples.num_keys)), done.cycles
+def to_json(result: dict[str, Any]) -> str:
+    """The result as JSON, a line for each record, so that two of them can be compared."""
+    parts = []
+    for key, value in result.items():
+        if key in SECTIONS and value:
+            records = ",\n".join(f"    {json.dumps(record)}" for record in value)
+            parts.append(f"  {json.dumps(key)}: [\n{records}\n  ]")
+        else:
+            parts.append(f"  {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"

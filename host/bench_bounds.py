@@ -1,0 +1,97 @@
+"""Fewest cycles in which the hot table can do its part of a command, whatever the bus does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hotline.gen.config import Config
+from hotline.golden.hash import KeyHash
+from hotline.golden.hot_table import HotTable
+from hotline.rtl.commit_scan import SCAN_LATENCY
+
+__all__ = ["commit_cycles", "learn_cycles", "lookup_cycles"]
+
+#: Cycles of a record of COMMIT, besides two a way for `sample_aware`: those of CommitScan.
+_RECORD = 7
+
+
+def lookup_cycles(config: Config, keys: int, rate: int | None = None) -> int:
+    """Of `keys` look-ups, `rate` a cycle; by default `lanes`, which is what it does at best."""
+    return -(-keys // (rate or config.lanes))
+
+
+def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
+    """Of a LEARN on a table that holds `hot_keys` and has learned nothing since CLEAR.
+
+    `sample_aware` looks the keys up first, `lanes` a cycle. Updates go sample by sample, `lanes`
+    keys a request, one key a cycle and bank; requests that cannot change anything are not sent
+    (:class:`hotline.rtl.learner.Learner`). The phases of a group follow one another.
+
+    Parameters
+    ----------
+    config : Config
+        Of the device.
+    hot_keys : np.ndarray
+        Key integers that were loaded.
+    keys : np.ndarray
+        Key integers to learn, int64 [samples, keys of a sample].
+    """
+    samples, length = keys.shape
+    requests = -(-length // config.lanes)
+    padded = np.full((samples, requests * config.lanes), -1, np.int64)
+    padded[:, :length] = keys
+    hits, surprised = _phase_1(config, hot_keys, keys)
+    hit = np.ones_like(padded, np.bool_)
+    hit[:, :length] = hits
+    shape = (samples, requests, config.lanes)
+    all_hit = hit.reshape(shape).all(axis=2)
+    busiest = _busiest_bank(config, padded.reshape(-1, config.lanes)).reshape(shape[:2])
+    if not config.sample_aware:
+        return int(busiest.sum())
+    sent = ~(all_hit & surprised[:, None])
+    return samples * requests + int(busiest[sent].sum())
+
+
+def _phase_1(
+    config: Config, hot_keys: np.ndarray, keys: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which keys hit as the table stood before their group; which samples have x != 0."""
+    model = HotTable(config)
+    model.load(hot_keys)
+    samples, length = keys.shape
+    hits = np.zeros(keys.shape, np.bool_)
+    surprised = np.zeros(samples, np.bool_)
+    mean = 0
+    for first in range(0, samples, config.learn_group):
+        group = keys[first : first + config.learn_group]
+        found, _ = model.lookup(group.ravel())
+        hits[first : first + len(group)] = found.reshape(group.shape)
+        model.learn(group.ravel(), np.arange(len(group) + 1) * length)
+    for number, misses in enumerate((length - hits.sum(axis=1)).tolist()):
+        # x and R of `tracker.md`.
+        surprised[number] = misses > (3 * mean) >> 12
+        mean += misses - (mean >> 10)
+    return hits, surprised
+
+
+def _busiest_bank(config: Config, requests: np.ndarray) -> np.ndarray:
+    """Keys of each request in its busiest bank; requests int64 [n, lanes], -1 for no key."""
+    banks = KeyHash(config).bank(np.maximum(requests, 0))
+    most = np.zeros(len(requests), np.int64)
+    for lane in range(config.lanes):
+        same = (banks == banks[:, lane : lane + 1]) & (requests >= 0)
+        most = np.maximum(most, same.sum(axis=1) * (requests[:, lane] >= 0))
+    return most
+
+
+def commit_cycles(config: Config, slots: np.ndarray) -> int:
+    """Of a COMMIT that reports `slots`.
+
+    A set a cycle; for each record the rounds of the hash backwards; after a set with records the
+    pipeline is filled again (:class:`hotline.rtl.commit_scan.CommitScan`). At last the marks are
+    cleared, in all banks at once.
+    """
+    ways = slots.astype(np.int64) % config.ways
+    rounds = _RECORD * len(slots) + (2 * int(ways.sum()) if config.sample_aware else 0)
+    filled = len(np.unique(slots // config.ways))
+    return config.sets + rounds + SCAN_LATENCY * filled + config.bank_depth

@@ -1,0 +1,406 @@
+"""The bench: what it takes for the least, what it says limits, and its texts beside its figures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from system_configs import SYSTEM_CONFIGS
+
+from hotline.gen.presets import preset
+from hotline.golden.hash import KeyHash
+from hotline.golden.hot_table import HotTable
+from hotline.host.bench import SECTIONS, BenchOptions, measure, read_clock, to_json
+from hotline.host.bench_arbiter import (
+    LANE_QUEUE,
+    PUBLISHED,
+    QUEUES,
+    crossbar_rate,
+    queue_rate,
+)
+from hotline.host.bench_bounds import commit_cycles, learn_cycles, lookup_cycles
+from hotline.host.bench_limits import Limit, Observed, limit_of
+from hotline.host.bench_page import page, read_results, readme_table, write_page
+from hotline.host.bench_peers import SPLITTERS, compare
+from hotline.host.bench_plots import PLOTS, source_of
+from hotline.host.bench_probe import GROUPS, ProbedTable
+from hotline.host.bench_sweeps import DEPTHS
+from hotline.host.bench_tables import missed, reaches
+from hotline.host.bench_traffic import LogTraffic, WorstTraffic
+from hotline.host.click_log import ClickLog
+from hotline.host.synthetic import synthetic_log
+from hotline.rtl import crossbar
+
+ECP5 = preset("ecp5")
+SMALL = SYSTEM_CONFIGS["ecp5_small"]
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "docs" / "bench"
+
+
+# ---- what limits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "seen", "table_cycles"),
+    [
+        (Limit.READ_BUS, Observed(1000, read_beats=950, read_bursts=119, write_beats=940), 990),
+        (Limit.WRITE_BUS, Observed(1000, read_beats=500, write_beats=900, write_bursts=60), 0),
+        # The hot table cannot do it in less, or lanes waited for it.
+        (Limit.BANKS, Observed(1000, read_beats=400, read_bursts=25), 800),
+        (Limit.BANKS, Observed(1000, read_beats=400, read_bursts=25, bank_stalls=760), 0),
+        # 140 bursts of 5 beats, 200 cycles each: 28.7 of 32 in flight.
+        (Limit.CREDITS, Observed(1000, read_beats=700, read_bursts=140, write_beats=500), 0),
+        # Used more than the bus: 25.2 of 32 in flight.
+        (Limit.CREDITS, Observed(9000, read_beats=7000, read_bursts=1100), 0),
+        # 700 writes of one beat, 20 cycles each: 14.7 of 16 in flight.
+        (Limit.CREDITS, Observed(1000, write_beats=700, write_bursts=700), 0),
+        (Limit.WRITE_BUS, Observed(1000, read_beats=500, write_beats=800, write_bursts=50), 700),
+        (Limit.LATENCY, Observed(1000, read_beats=300, read_bursts=20, write_beats=400), 300),
+        (Limit.LATENCY, Observed(0), 0),
+    ],
+)
+def test_limit(limit: Limit, seen: Observed, table_cycles: int) -> None:
+    found = limit_of(ECP5, seen, read_latency=200, write_latency=20, table_cycles=table_cycles)
+    assert found is limit
+
+
+def test_reserved_space_counts_as_credits() -> None:
+    """Long bursts: the buffer of a port is full before the reads in flight are."""
+    config = ECP5.replace(read_outstanding=256, max_burst_beats=64)
+    seen = Observed(10_000, read_beats=7000, read_bursts=7000 // 64)
+    # Of 512 beats two bursts of 64 stay free, so 7 bursts can be in flight.
+    found = limit_of(config, seen, read_latency=600, write_latency=20)
+    assert found is Limit.CREDITS
+    assert limit_of(config, seen, read_latency=200, write_latency=20) is Limit.LATENCY
+
+
+# ---- fewest cycles of the hot table -------------------------------------------------------------
+
+
+def test_lookup_and_commit_cycles() -> None:
+    assert lookup_cycles(ECP5, 101) == 51
+    assert lookup_cycles(ECP5, 101, 1) == 101
+    # A set a cycle, then the sweep over the one bank.
+    none = np.zeros(0, np.uint32)
+    assert commit_cycles(ECP5, none) == 2 * 4096
+    assert commit_cycles(ECP5.replace(banks=64), none) == 4096 + 64
+    # Ways 0 and 3 of a set, way 1 of another.
+    slots = np.array([8, 11, 41], np.uint32)
+    assert commit_cycles(ECP5, slots) == 2 * 4096 + 3 * 7 + 2 * (0 + 3 + 1) + 2 * 5
+    srrip = ECP5.replace(policy="srrip", counter_bits=2)
+    assert commit_cycles(srrip, slots) == 2 * 4096 + 3 * 7 + 2 * 5
+
+
+def test_learn_cycles() -> None:
+    rng = np.random.default_rng(4)
+    hot = rng.integers(0, 1 << 33, 400)
+    model = HotTable(ECP5)
+    model.load(hot)
+    hit, _ = model.lookup(hot)
+    hot = hot[hit]
+    samples = rng.choice(hot, (40, 5))
+    # Three look-ups a sample, all of which hit; so nothing is a surprise, and all five keys of the
+    # one bank are updated.
+    assert learn_cycles(ECP5, hot, samples) == 40 * (3 + 5)
+    # SRRIP has no first phase.
+    srrip = ECP5.replace(policy="srrip", counter_bits=2)
+    assert learn_cycles(srrip, hot, samples) == 40 * 5
+    # Cold keys in the last place: the first sample sets R, so that every one has x > 0, and
+    # requests with hits only are not sent.
+    samples[:, 4] = rng.integers(1 << 32, 1 << 33, 40)
+    assert learn_cycles(ECP5, hot, samples) == 40 * (3 + 1)
+    # Many banks take the keys of a request side by side.
+    banks = ECP5.replace(lanes=8, banks=4096)
+    found = learn_cycles(banks, hot[:0], samples)
+    assert 40 * 2 <= found < 40 * 2.1
+
+
+# ---- traffic ------------------------------------------------------------------------------------
+
+
+@cache
+def _log() -> ClickLog:
+    return synthetic_log("K", 20_000)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.75, 0.25, 0.0])
+def test_batches_have_the_share_that_was_asked_for(share: float) -> None:
+    traffic = LogTraffic(ECP5, _log(), 1)
+    batch = traffic.batch("x", 400, share)
+    model = HotTable(ECP5)
+    model.load(traffic.hot_keys)
+    keys = batch.keys(ECP5)
+    assert keys.shape == (batch.samples, 26) == (400, 26)
+    hit, _ = model.lookup(keys.ravel())
+    assert hit.reshape(400, 26).all(axis=1).sum() == 400 * share
+    # Draws depend on their purpose only.
+    assert np.array_equal(batch.indices, traffic.batch("x", 400, share).indices)
+    assert not np.array_equal(batch.indices, traffic.batch("y", 400, share).indices)
+
+
+def test_a_small_log_keeps_samples_that_are_not_popular() -> None:
+    log = _log()
+    traffic = LogTraffic(ECP5.replace(sets=1 << 18), log, 1)
+    assert 0.6 < traffic.popular.mean() < 0.8
+    assert len(traffic.hot_keys) < len(np.unique(log.keys(28)))
+
+
+def test_worst_traffic() -> None:
+    config = SMALL.replace(lanes=16, banks=16, sets=1024, row_bits=16, data_width=512)
+    worst = WorstTraffic(config, 1)
+    model = HotTable(config)
+    model.load(worst.hot_keys)
+    hashes = KeyHash(config)
+    hot = worst.hot_one_bank(300).keys(config).ravel()
+    assert model.lookup(hot)[0].all()
+    # One bank of the hot table, and one of the 32 of the store of seen keys.
+    assert set((hashes.z(hot) & 31).tolist()) == {0}
+    for one_bank in (False, True):
+        cold = worst.cold(60, one_bank=one_bank).keys(config).ravel()
+        assert not model.lookup(cold)[0].any()
+        assert len(np.unique(cold)) == 60 * 26
+        assert (len(np.unique(hashes.bank(cold))) == 1) == one_bank
+    for kind in (True, False):
+        equal = worst.equal(50, hot=kind)
+        keys = equal.keys(config)
+        assert keys.shape == (50, 26) and len(np.unique(keys)) == 1
+        assert model.lookup(keys.ravel())[0].all() == kind
+
+
+@pytest.mark.parametrize(
+    ("config", "log", "message"),
+    [
+        (preset("tiny"), synthetic_log("K", 10), "has 26 tables, the device at most 8"),
+        (
+            ECP5.replace(row_bits=16),
+            synthetic_log("K", 10),
+            "has 10131227 rows, the device takes at most 65536",
+        ),
+        (
+            ECP5,
+            ClickLog("bags", ("a",), (9,), np.zeros(3, np.uint32), np.array([[1], [2]], np.uint16),
+                     np.zeros(2), np.zeros((2, 0))),
+            "the bench needs one index for each table; bags has bags",
+        ),
+    ],
+)  # fmt: skip
+def test_logs_that_do_not_fit(config: Any, log: ClickLog, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LogTraffic(config, log, 1)
+
+
+# ---- arbiter ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("banks", PUBLISHED)
+def test_model_of_the_published_curve(banks: int) -> None:
+    rng = np.random.default_rng(banks)
+    for queue, published in zip(QUEUES, PUBLISHED[banks], strict=True):
+        assert queue_rate(banks, queue, rng) == pytest.approx(published, rel=0.02), queue
+
+
+def test_model_of_the_crossbar() -> None:
+    assert crossbar._QUEUE == LANE_QUEUE
+    rng = np.random.default_rng(2)
+    keys = rng.integers(0, 1 << 40, (500, 16))
+    one = np.zeros_like(keys)
+    assert crossbar_rate(keys, one) == pytest.approx(2, rel=0.01)
+    assert crossbar_rate(np.repeat(keys[:, :1], 16, 1), one) == pytest.approx(16, rel=0.01)
+    # Each lane its own bank: nothing to wait for.
+    assert crossbar_rate(keys, one + np.arange(16)) == pytest.approx(16, rel=0.01)
+    rates = [crossbar_rate(keys, keys % 16, depth) for depth in DEPTHS]
+    assert rates[0] < rates[2] < rates[4] < 14
+
+
+@pytest.mark.slow
+def test_crossbar_in_hardware() -> None:
+    """The hot table alone, 4 lanes and 8 banks, against the model."""
+    config = SMALL.replace(
+        lanes=4, banks=8, sets=16, ways=1, policy="srrip", counter_bits=2, row_bits=16,
+        learn_group=1,
+    )  # fmt: skip
+    hashes, rng = KeyHash(config), np.random.default_rng(3)
+    keys = np.arange(1 << config.key_bits)
+    one_bank = keys[hashes.bank(keys) == 5][: 4 * GROUPS].reshape(GROUPS, 4)
+    table = ProbedTable(config)
+    try:
+        for sent in (rng.choice(keys, (GROUPS, 4)), one_bank, np.repeat(keys[:GROUPS], 4)):
+            sent = sent.reshape(GROUPS, 4)
+            rate, stalls = table.rate(sent, GROUPS)
+            expected = crossbar_rate(sent, hashes.bank(sent))
+            print(f"{rate:.3f} keys a cycle, model {expected:.3f}, stalls {stalls:.3f}")
+            assert rate == pytest.approx(expected, rel=0.02)
+    finally:
+        table.close()
+
+
+# ---- CPU ----------------------------------------------------------------------------------------
+
+
+def test_splitters_agree() -> None:
+    traffic = LogTraffic(ECP5, _log(), 1)
+    rows = np.array(traffic.rows)
+    bases = (np.cumsum(rows) - rows).astype(np.uint32)
+    indices = _log().indices.reshape(-1, 26)
+    hot = np.zeros(rows.sum(), np.bool_)
+    hot[(indices + bases).ravel()[traffic.hot]] = True
+    for name, split in SPLITTERS.items():
+        first, rest, first_rows, rest_rows = split(indices, bases, hot)
+        assert np.array_equal(first, np.flatnonzero(traffic.popular)), name
+        assert np.array_equal(rest, np.flatnonzero(~traffic.popular)), name
+        assert np.array_equal(first_rows, indices[first]), name
+        assert np.array_equal(rest_rows, indices[rest]), name
+
+
+def test_ratios() -> None:
+    peers = [
+        {"peer": "a", "command": "SPLIT", "traffic": "x", "unit": "samples", "per_second": 5e6},
+        {"peer": "b", "command": "SPLIT", "traffic": "y", "unit": "samples", "per_second": 5e6},
+    ]
+    result = {
+        "lines": [{"command": "SPLIT", "traffic": "x", "per_cycle": 0.1}],
+        "peers": peers,
+        "clocks": {"place and route": 80.0, "paper": 350.0},
+    }
+    measured, other = compare(result)
+    assert measured["device"] == pytest.approx({"place and route": 8e6, "paper": 35e6})
+    assert measured["ratio"] == pytest.approx({"place and route": 1.6, "paper": 7.0})
+    assert other["device"] == other["ratio"] == {}
+
+
+# ---- simulated ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    """All lines but the worst case, and one point of a sweep, on a small device."""
+    only = ("lines: split", "lines: gather, rows", "lines: gather, 64", "lines: scatter",
+            "lines: fill", "lines: back", "lines: commit", "lines: learn", "latency: gather, 400",
+            "row_bytes: scatter, 128")  # fmt: skip
+    options = BenchOptions(("synthetic:K",), 20_000, only=only, quick=True, clock_mhz=80)
+    return measure(SMALL, "ecp5_small", options)
+
+
+def test_beats_are_those_of_the_bus(measured: dict[str, Any]) -> None:
+    """The fewest beats, which are computed, are what the device moves; and 8 of its descriptor."""
+    lines = [line for line in measured["lines"] if line["traffic"] != WorstTraffic.name]
+    assert len(lines) > 25
+    for line in lines:
+        seen, name = line["seen"], line["command"]
+        # Each GPU's copy of a row is read anew.
+        again = int(name.endswith("GPUs")) * (SMALL.gpus - 1) * line["items"] * 8
+        assert seen["read_beats"] - 8 == line["read_beats"] + again, name
+        assert seen["write_beats"] - 8 == line["write_beats"], name
+        assert 0 < line["of_bound"] <= 1, name
+        assert line["cycles"] == seen["cycles"], name
+
+
+def test_measured_lines(measured: dict[str, Any]) -> None:
+    assert not measured["outstanding"] and not measured["peers"]
+    assert measured["config_hash"] == f"{SMALL.config_hash:08x}"
+    by_name = {line["command"]: line for line in measured["lines"]}
+    assert by_name["SPLIT, 100 % popular"]["items"] == 512
+    assert by_name["SCATTER ADD, 64-byte rows"]["read_beats"] == 17 * 1000
+    assert by_name["GATHER, 64-byte rows"]["limited_by"] == "credits"
+    assert by_name["COMMIT, nothing changed"]["read_beats"] == 0
+    # Quick figures are not those of the contract.
+    assert missed(measured["lines"]) == ""
+    (point,) = measured["latency"]
+    assert point["latency"] == 400 and point["limited_by"] == "credits"
+    # 16 reads of 8 beats at a time; the beats of the key list come on top.
+    assert point["efficiency"] == pytest.approx(16 * 9 / 408, rel=0.1)
+    assert [p["row_bytes"] for p in measured["row_bytes"]] == [128]
+
+
+def test_json_and_page_of_a_measurement(measured: dict[str, Any], tmp_path: Path) -> None:
+    text = to_json(measured)
+    assert json.loads(text) == measured
+    assert max(text.count(f'"command": "{line["command"]}"') for line in measured["lines"]) >= 1
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "small.json").write_text(text)
+    written = write_page(tmp_path / "figures", tmp_path / "results.md")
+    assert [path.name for path in written] == [
+        "results.md", "small-latency.png", "small-row_bytes.png",
+    ]  # fmt: skip
+    shown = (tmp_path / "results.md").read_text()
+    assert "figures/small-latency.png" in shown and "there are no aims" in shown
+
+
+# ---- texts and figures --------------------------------------------------------------------------
+
+
+def test_page_is_in_step_with_the_figures() -> None:
+    results = read_results(FIGURES)
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(results, "bench")
+    for result in results:
+        assert not result["quick"]
+        for section in PLOTS:
+            if result[section]:
+                with Image.open(FIGURES / f"{result['file']}-{section}.png") as picture:
+                    assert picture.text["Source"] == source_of(result[section]), section
+
+
+def test_readme_is_in_step_with_the_figures() -> None:
+    result = json.loads((FIGURES / "ecp5.json").read_text(encoding="utf-8"))
+    table = readme_table(result)
+    assert table.count("\n") >= 8
+    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_figures_are_whole() -> None:
+    """Every part was measured, and says what it was measured on."""
+    result = json.loads((FIGURES / "ecp5.json").read_text(encoding="utf-8"))
+    assert all(result[section] for section in SECTIONS)
+    assert set(result["configuration"]) == set(asdict(ECP5))
+    assert {"paper"} <= set(result["clocks"])
+    assert {log["name"] for log in result["logs"]} == {"ml-100k", "synthetic:K"}
+    aimed = [line for line in result["lines"] if reaches(line) is not None]
+    assert len(aimed) >= 20
+
+
+# ---- wrong input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bench", "--clock", 80, "--clock-json", "x"), "--clock and --clock-json exclude"),
+        (("bench", "--clock-json", "missing.json"), "there is no file 'missing.json'"),
+        (("bench", "--samples", "few"), "--samples must be a positive number or 'all', not 'few'"),
+        (("results", "missing", "-o", "x.md"), "there are no JSON files in 'missing'"),
+    ],
+)
+def test_wrong_options(arguments: tuple[object, ...], message: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hotline.gen.cli", *map(str, arguments)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_words_that_choose_nothing() -> None:
+    options = BenchOptions(("synthetic:K",), 100, only=("gather", "nonsense"))
+    with pytest.raises(ValueError, match="--only 'nonsense' chooses nothing; sections are lines"):
+        measure(ECP5, "x", options)
+
+
+def test_wrong_files(tmp_path: Path) -> None:
+    file = tmp_path / "clock.json"
+    file.write_text('{"fmax_mhz_median": 81.5}')
+    assert read_clock(file) == 81.5
+    for text in ("{}", "[]", "no JSON"):
+        file.write_text(text)
+        with pytest.raises(ValueError, match="is not what `hotline synth --json` writes"):
+            read_clock(file)
+        with pytest.raises(ValueError, match="is not what `hotline bench --json` writes"):
+            read_results(tmp_path)
+    file.write_text('{"lines": [], "clocks": {}}')
+    with pytest.raises(ValueError, match="must be below the folder of the page"):
+        write_page(tmp_path, tmp_path / "pages" / "results.md")
