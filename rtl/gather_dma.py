@@ -90,7 +90,7 @@ class GatherDMA(wiring.Component):
         config = self.config
         flush = Signal()
         resettable = ResetInserter(flush)
-        address, reader = make_row_address(config), RowReader(config)
+        address, reader = make_row_address(config, slots=False), RowReader(config)
         engine = ReadEngine(config, [read_buffer_beats(config)])
         m.submodules.address = resettable(address)
         m.submodules.reader = resettable(reader)

@@ -67,15 +67,15 @@ def row_address_members(config: Config) -> dict[str, wiring.Member]:
     }
 
 
-def make_row_address(config: Config) -> wiring.Component:
-    """The row address unit that suits the configuration.
+def make_row_address(config: Config, *, slots: bool = True) -> wiring.Component:
+    """The row address unit that suits the configuration; without `slots` only homes are wanted.
 
     On a 32-bit bus a row of 64 bytes takes 16 beats, so a serial unit (one memory, one adder, one
     bit of the row length a cycle) keeps up, and saves most of the logic.
     """
     from hotline.rtl.serial_row_address import SerialRowAddress
 
-    return SerialRowAddress(config) if config.narrow else RowAddress(config)
+    return SerialRowAddress(config) if config.narrow else RowAddress(config, slots=slots)
 
 
 class RowAddress(wiring.Component):
@@ -91,6 +91,8 @@ class RowAddress(wiring.Component):
     ----------
     config : Config
         The configuration.
+    slots : bool
+        Slots are wanted too; else `hot_write` has no effect and the slots of the results are 0.
 
     Members
     -------
@@ -117,8 +119,8 @@ class RowAddress(wiring.Component):
         (table << 32) + row of the entry with `fault`; valid from its result on.
     """
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, *, slots: bool = True) -> None:
+        self.config, self._slots = config, slots
         super().__init__(row_address_members(config))
 
     def elaborate(self, _platform: object) -> Module:
@@ -127,9 +129,6 @@ class RowAddress(wiring.Component):
         index_bits = max(1, ceil_log2(config.max_tables))
         home_bits = config.addr_width - 2
         entry, gpu = self.entries.payload.entry, self.entries.payload.gpu
-        m.submodules.slots = slots = SlotAddress(config)
-        connect(m, flipped(self.hot_write), slots.hot_write)
-        m.d.comb += [slots.slot.eq(entry.slot), slots.gpu.eq(gpu)]
         m.submodules.results = results = SmallFIFO(row_home(config), _RESULTS)
         connect(m, results.output, flipped(self.rows))
         result = results.input.payload
@@ -282,7 +281,16 @@ class RowAddress(wiring.Component):
             result.fault.eq(bad_4),
         ]
 
-        m.d.comb += result.slot.eq(slots.address)
+        if self._slots:
+            m.submodules.slots = slots = SlotAddress(config)
+            connect(m, flipped(self.hot_write), slots.hot_write)
+            m.d.comb += [
+                slots.slot.eq(entry.slot),
+                slots.gpu.eq(gpu),
+                result.slot.eq(slots.address),
+            ]
+        else:
+            m.d.comb += self.hot_write.ready.eq(1)
 
         with m.If(self.start):
             m.d.sync += [

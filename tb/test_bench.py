@@ -317,7 +317,8 @@ def test_measured_lines(measured: dict[str, Any]) -> None:
     assert point["latency"] == 400 and point["limited_by"] == "credits"
     # 16 reads of 8 beats at a time; the beats of the key list come on top.
     assert point["efficiency"] == pytest.approx(16 * 9 / 408, rel=0.1)
-    assert [p["row_bytes"] for p in measured["row_bytes"]] == [128]
+    sizes = [(point["command"], point["row_bytes"]) for point in measured["row_bytes"]]
+    assert sizes == [("SCATTER", 128), ("SCATTER, unaligned", 128)]
 
 
 def test_json_and_page_of_a_measurement(measured: dict[str, Any], tmp_path: Path) -> None:
@@ -337,6 +338,12 @@ def test_json_and_page_of_a_measurement(measured: dict[str, Any], tmp_path: Path
 # ---- texts and figures --------------------------------------------------------------------------
 
 
+needs_figures = pytest.mark.skipif(
+    not FIGURES.is_dir(), reason="no figures are kept in docs/bench yet"
+)
+
+
+@needs_figures
 def test_page_is_in_step_with_the_figures() -> None:
     results = read_results(FIGURES)
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(results, "bench")
@@ -348,6 +355,7 @@ def test_page_is_in_step_with_the_figures() -> None:
                     assert picture.text["Source"] == source_of(result[section]), section
 
 
+@needs_figures
 def test_readme_is_in_step_with_the_figures() -> None:
     result = json.loads((FIGURES / "ecp5.json").read_text(encoding="utf-8"))
     table = readme_table(result)
@@ -355,6 +363,7 @@ def test_readme_is_in_step_with_the_figures() -> None:
     assert table in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@needs_figures
 def test_figures_are_whole() -> None:
     """Every part was measured, and says what it was measured on."""
     result = json.loads((FIGURES / "ecp5.json").read_text(encoding="utf-8"))

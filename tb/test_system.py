@@ -11,7 +11,7 @@ from system_configs import SYSTEM_CONFIGS
 from hotline.host.verilated import BusTiming
 
 #: What every test run tries; the others take minutes to compile.
-_QUICK = ("tiny", "ecp5_small", "four_lanes")
+_QUICK = ("tiny", "ecp5_small")
 
 
 @pytest.mark.parametrize(
