@@ -19,6 +19,8 @@ __all__ = ["HOT_ROW", "Rig"]
 
 #: Bit 63 of an entry of a `keys` list: a hot row.
 HOT_ROW = np.uint64(1 << 63)
+#: Bytes to spare for tables, so that other lengths of rows in as much memory fit the same buffer.
+_SPARE = 1 << 20
 
 
 class Rig:
@@ -71,11 +73,11 @@ class Rig:
 
     # ---- memory -------------------------------------------------------------------------------
 
-    def buffer(self, name: str, size: int) -> Buffer:
-        """The buffer of this name, of at least `size` bytes; it keeps its contents."""
+    def buffer(self, name: str, size: int, spare: int = 0) -> Buffer:
+        """The buffer of this name, of at least `size` bytes; a new one gets some to spare."""
         found = self._buffers.get(name)
         if found is None or found.data.size < size:
-            found = self._buffers[name] = self.device.allocate(size)
+            found = self._buffers[name] = self.device.allocate(size + spare)
         return found
 
     def set_read_latency(self, cycles: int) -> None:
@@ -86,7 +88,7 @@ class Rig:
     def set_tables(self, rows: Sequence[int], row_bytes: int, offset: int = 0) -> None:
         """Place tables of `rows` rows each; row 0 lies `offset` bytes after a multiple of 64."""
         bases = table_bases(rows, row_bytes)
-        tables = self.buffer("tables", int(bases[-1]) + offset)
+        tables = self.buffer("tables", int(bases[-1]) + offset, _SPARE)
         self._bases = bases[:-1].astype(np.uint64) + np.uint64(tables.address + offset)
         for table, count in enumerate(rows):
             self.device.set_table(table, int(self._bases[table]), int(count), row_bytes)
