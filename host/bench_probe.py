@@ -12,16 +12,15 @@ import numpy as np
 from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
 from hotline.gen.verilog import to_verilog
 from hotline.golden.memory import Memory as Image
 from hotline.host.verilated import VerilatorBackend
-from hotline.rtl.axi import axi_read, axi_write
-from hotline.rtl.axi_lite import AxiLiteSignature, Response
+from hotline.rtl.axi_lite import Response
 from hotline.rtl.hot_table import HotTable
 from hotline.rtl.interfaces import HotOp
+from hotline.rtl.top import top_ports
 
 __all__ = ["GROUPS", "ProbedTable", "TableProbe"]
 
@@ -55,17 +54,7 @@ class TableProbe(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        master = {**axi_read(config).members, **axi_write(config).members}
-        slave = AxiLiteSignature().flip().members
-        super().__init__(
-            {
-                "aclk": In(1),
-                "aresetn": In(1),
-                "irq": Out(1),
-                **{f"m_axi_{name}": member for name, member in master.items()},
-                **{f"s_axil_{name}": member for name, member in slave.items()},
-            }
-        )
+        super().__init__(top_ports(config))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

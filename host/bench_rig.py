@@ -8,7 +8,6 @@ import numpy as np
 
 from hotline.gen.config import Config
 from hotline.golden.descriptor import Completion
-from hotline.golden.hot_table import HotTable
 from hotline.host.backends import RtlBackend
 from hotline.host.bench_limits import Observed
 from hotline.host.device import Buffer, Device, Samples, table_bases
@@ -124,8 +123,8 @@ class Rig:
 
     # ---- hot table ----------------------------------------------------------------------------
 
-    def load(self, keys: np.ndarray, owner: object, *, commit: bool = True) -> HotTable:
-        """Empty the hot table and LOAD `keys` (key integers); returns a model of what it holds.
+    def load(self, keys: np.ndarray, owner: object, *, commit: bool = True) -> None:
+        """Empty the hot table and LOAD `keys` (key integers).
 
         Without `commit` the slots stay marked as changed.
         """
@@ -137,9 +136,6 @@ class Rig:
         if commit:
             self.device.commit(self.buffer("records", 16 * self.config.slots))
         self.loaded = owner if commit else None
-        model = HotTable(self.config)
-        model.load(keys)
-        return model
 
     # ---- measuring ----------------------------------------------------------------------------
 

@@ -97,15 +97,8 @@ class LogTraffic:
     def __init__(self, config: Config, log: ClickLog, seed: int) -> None:
         if log.lengths is not None:
             raise ValueError(f"the bench needs one index for each table; {log.name} has bags")
-        if log.num_tables > config.max_tables:
-            raise ValueError(
-                f"{log.name} has {log.num_tables} tables, the device at most {config.max_tables}"
-            )
-        if max(log.table_rows) > 1 << config.row_bits:
-            raise ValueError(
-                f"a table of {log.name} has {max(log.table_rows)} rows, the device takes at most "
-                f"{1 << config.row_bits}"
-            )
+        if (reason := log.misfit(config)) is not None:
+            raise ValueError(f"{log.name}: {reason}")
         self.config, self.log, self.name, self.rows = config, log, log.name, log.table_rows
         self.seed = seed
         keys, self._place, counts = np.unique(

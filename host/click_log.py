@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotline.gen.config import Config
+
 __all__ = ["ClickLog", "DataError", "number_by_first_appearance"]
 
 
@@ -71,6 +73,15 @@ class ClickLog:
         """Key of each index, ``(table << row_bits) | row``, uint64 (spec section 4)."""
         tables = self.key_tables.astype(np.uint64)
         return (tables << np.uint64(row_bits)) | self.indices.astype(np.uint64)
+
+    def misfit(self, config: Config) -> str | None:
+        """Why a device of this configuration cannot take the tables of the log; None if it can."""
+        if self.num_tables > config.max_tables:
+            return f"the log has {self.num_tables} tables, the device at most {config.max_tables}"
+        most, limit = max(self.table_rows), 1 << config.row_bits
+        if most > limit:
+            return f"a table has {most} rows, the device takes at most {limit}"
+        return None
 
     def __getitem__(self, samples: slice) -> ClickLog:
         """A contiguous part of the log; the row numbers stay as they are."""

@@ -155,15 +155,8 @@ def run_job(
 
 
 def _check(config: Config, log: ClickLog, options: JobOptions) -> None:
-    if log.num_tables > config.max_tables:
-        raise JobError(
-            f"the log has {log.num_tables} tables, the device at most {config.max_tables}"
-        )
-    if max(log.table_rows) > 1 << config.row_bits:
-        raise JobError(
-            f"a table has {max(log.table_rows)} rows, the device takes at most "
-            f"{1 << config.row_bits}"
-        )
+    if (reason := log.misfit(config)) is not None:
+        raise JobError(reason)
     longest = int(np.diff(log.offsets).max(initial=0))
     if longest > config.max_sample_keys:
         raise JobError(

@@ -13,7 +13,20 @@ from hotline.rtl.command_processor import CommandProcessor
 from hotline.rtl.datapath import Datapath
 from hotline.rtl.registers import RegisterBank
 
-__all__ = ["Hotline"]
+__all__ = ["Hotline", "top_ports"]
+
+
+def top_ports(config: Config) -> dict[str, wiring.Member]:
+    """Ports of the top (spec section 6), by their flat names."""
+    master = {**axi_read(config).members, **axi_write(config).members}
+    slave = AxiLiteSignature().flip().members
+    return {
+        "aclk": In(1),
+        "aresetn": In(1),
+        "irq": Out(1),
+        **{f"m_axi_{name}": member for name, member in master.items()},
+        **{f"s_axil_{name}": member for name, member in slave.items()},
+    }
 
 
 class Hotline(wiring.Component):
@@ -30,17 +43,7 @@ class Hotline(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        master = {**axi_read(config).members, **axi_write(config).members}
-        slave = AxiLiteSignature().flip().members
-        super().__init__(
-            {
-                "aclk": In(1),
-                "aresetn": In(1),
-                "irq": Out(1),
-                **{f"m_axi_{name}": member for name, member in master.items()},
-                **{f"s_axil_{name}": member for name, member in slave.items()},
-            }
-        )
+        super().__init__(top_ports(config))
 
     def elaborate(self, platform: object) -> Module:
         config, m = self.config, Module()
