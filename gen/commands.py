@@ -114,6 +114,8 @@ COMMANDS: dict[Opcode, Command] = {
 def known_flags(config: Config, opcode: Opcode) -> int:
     """Mask of the flags of a command that the hardware knows; others give BAD_DESCRIPTOR 0."""
     flags = COMMANDS[opcode].flags
+    if opcode == Opcode.SPLIT and config.pool:
+        flags |= Flag.SPLIT_POOL
     if opcode == Opcode.SCATTER and config.scatter_add:
         flags |= Flag.SCATTER_ADD
     return flags

@@ -17,7 +17,7 @@ _ECP5 = Config(
     table_bits=5, row_bits=28, sets=4096, ways=4, banks=1, policy="sample_aware", counter_bits=3,
     learn_group=16, max_sample_keys=256, lanes=2, addr_width=36, data_width=64, id_width=4,
     read_outstanding=32, write_outstanding=16, max_burst_beats=16, max_tables=32,
-    max_row_bytes=1024, dedup_entries=4096, pool=False, scatter_add=True, gpus=2,
+    max_row_bytes=1024, dedup_entries=4096, pool=True, scatter_add=True, gpus=2,
     perf_counters=True,
 )  # fmt: skip
 
@@ -25,7 +25,7 @@ _DATACENTER = Config(
     table_bits=5, row_bits=28, sets=65536, ways=4, banks=64, policy="sample_aware",
     counter_bits=3, learn_group=16, max_sample_keys=256, lanes=16, addr_width=48, data_width=512,
     id_width=6, read_outstanding=256, write_outstanding=64, max_burst_beats=16, max_tables=32,
-    max_row_bytes=1024, dedup_entries=16384, pool=False, scatter_add=True, gpus=4,
+    max_row_bytes=1024, dedup_entries=16384, pool=True, scatter_add=True, gpus=4,
     perf_counters=True,
 )  # fmt: skip
 

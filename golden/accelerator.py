@@ -30,16 +30,12 @@ from hotline.gen.register_map import WINDOWS
 from hotline.golden.bus import Bus
 from hotline.golden.command_processor import CommandProcessor
 from hotline.golden.descriptor import Completion, Descriptor, StatusCode
-from hotline.golden.descriptor_checker import Unit
 from hotline.golden.hot_table import HotTable
 from hotline.golden.memory import Memory
 from hotline.golden.outcome import Outcome
 from hotline.golden.registers import OKAY, SLVERR, Registers
 
-__all__ = ["BUILT", "OKAY", "SLVERR", "Hotline", "Result", "Unit"]
-
-#: Units that the RTL has.
-BUILT: frozenset[Unit] = frozenset({Unit.ADD, Unit.FILL, Unit.GATHER_HOT})
+__all__ = ["OKAY", "SLVERR", "Hotline", "Result"]
 
 _IRQ_COMPLETION, _IRQ_ERROR = 1, 2
 
@@ -83,8 +79,6 @@ class Hotline:
         The configuration.
     memory : Memory
         What the AXI master sees; changed in place.
-    built : frozenset of Unit
-        Units that exist; by default those of the RTL.
 
     Members
     -------
@@ -94,12 +88,12 @@ class Hotline:
         One for each descriptor since construction.
     """
 
-    def __init__(self, config: Config, memory: Memory, built: frozenset[Unit] = BUILT) -> None:
+    def __init__(self, config: Config, memory: Memory) -> None:
         self.config = config
         self.memory = memory
         self.bus = Bus(config, memory)
         self.registers = Registers(config)
-        self.processor = CommandProcessor(config, self.bus, self.registers, built)
+        self.processor = CommandProcessor(config, self.bus, self.registers)
         self.history: list[Result] = []
         self._error = False
 

@@ -10,7 +10,7 @@ import numpy as np
 from hotline.gen.config import Config
 from hotline.golden.bus import Bus, Fault
 from hotline.golden.descriptor import Descriptor, Flag, Opcode, StatusCode
-from hotline.golden.descriptor_checker import DescriptorChecker, Unit
+from hotline.golden.descriptor_checker import DescriptorChecker
 from hotline.golden.fill import HotFill
 from hotline.golden.gather import GatherDMA, HotBuffers
 from hotline.golden.hot_table import HotTable
@@ -36,18 +36,14 @@ class CommandProcessor:
         The memory, with the windows.
     registers : Registers
         Tables, hot buffers and GPUs.
-    built : frozenset of Unit
-        Units that exist. POOL and ADD need the configuration's consent besides.
     """
 
-    def __init__(
-        self, config: Config, bus: Bus, registers: Registers, built: frozenset[Unit]
-    ) -> None:
+    def __init__(self, config: Config, bus: Bus, registers: Registers) -> None:
         self.config = config
         self.bus = bus
         self.registers = registers
         self.hot_table = HotTable(config)
-        self.checker = DescriptorChecker(config, built)
+        self.checker = DescriptorChecker(config)
         self.last_split: LastSplit | None = None
         self._run: dict[int, Callable[[Descriptor, Outcome], None]] = {
             Opcode.NOP: lambda descriptor, outcome: None,

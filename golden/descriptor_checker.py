@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from hotline.gen.commands import known_flags
 from hotline.gen.config import Config
 from hotline.golden.descriptor import Descriptor, Flag, Opcode, StatusCode
 
-__all__ = ["DescriptorChecker", "Unit"]
-
-
-class Unit(Enum):
-    """Units that the hardware may be without; what needs one is then BAD_DESCRIPTOR 0."""
-
-    ADD = "SCATTER with ADD"
-    POOL = "SPLIT with POOL"
-    GATHER_HOT = "SPLIT with GATHER_HOT"
-    FILL = "FILL, BACK, and COMMIT with FILL"
+__all__ = ["DescriptorChecker"]
 
 
 class DescriptorChecker:
@@ -26,34 +16,10 @@ class DescriptorChecker:
     ----------
     config : Config
         Gives `addr_width`, `max_tables`, `pool`, `scatter_add`.
-    built : frozenset of Unit
-        Units that exist. POOL and ADD need the configuration's consent besides.
     """
 
-    def __init__(self, config: Config, built: frozenset[Unit]) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
-        missing = {
-            unit
-            for unit, there in ((Unit.POOL, config.pool), (Unit.ADD, config.scatter_add))
-            if not there
-        }
-        self.units = frozenset(built) - missing
-
-    def known_flags(self, opcode: int) -> int:
-        """Mask of the flags that an opcode has, as far as their units are built."""
-        units: dict[int, dict[Flag, Unit | None]] = {
-            Opcode.COMMIT: {Flag.COMMIT_ALL: None, Flag.COMMIT_FILL: Unit.FILL},
-            Opcode.SPLIT: {
-                Flag.SPLIT_GATHER: None,
-                Flag.SPLIT_GATHER_HOT: Unit.GATHER_HOT,
-                Flag.SPLIT_POOL: Unit.POOL,
-            },
-            Opcode.SCATTER: {Flag.SCATTER_ADD: Unit.ADD},
-            Opcode.GATHER: {Flag.GATHER_LAST: None},
-            Opcode.FILL: {Flag.FILL_BACK: Unit.FILL},
-        }
-        flags = units.get(opcode, {})
-        return sum(int(bit) for bit, unit in flags.items() if unit is None or unit in self.units)
 
     def check(
         self, descriptor: Descriptor, dirty: bool, last_split: bool
@@ -84,9 +50,7 @@ class DescriptorChecker:
         split = opcode == Opcode.SPLIT
         last = opcode == Opcode.GATHER and bool(flags & Flag.GATHER_LAST)
         gather = bool(flags & Flag.SPLIT_GATHER)
-        if flags & ~self.known_flags(opcode):
-            return 0
-        if opcode == Opcode.FILL and Unit.FILL not in self.units:
+        if flags & ~known_flags(self.config, Opcode(opcode)):
             return 0
         if split and flags & (Flag.SPLIT_GATHER_HOT | Flag.SPLIT_POOL) and not gather:
             return 0

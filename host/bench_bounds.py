@@ -88,10 +88,11 @@ def commit_cycles(config: Config, slots: np.ndarray) -> int:
     """Of a COMMIT that reports `slots`.
 
     A set a cycle; for each record the rounds of the hash backwards; after a set with records the
-    pipeline is filled again (:class:`hotline.rtl.commit_scan.CommitScan`). At last the marks are
-    cleared, in all banks at once.
+    pipeline is filled again (:class:`hotline.rtl.commit_scan.CommitScan`). At last the marks, if
+    there are any, are cleared, in all banks at once.
     """
     ways = slots.astype(np.int64) % config.ways
     rounds = _RECORD * len(slots) + (2 * int(ways.sum()) if config.sample_aware else 0)
     filled = len(np.unique(slots // config.ways))
-    return config.sets + rounds + SCAN_LATENCY * filled + config.bank_depth
+    cleared = config.bank_depth if len(slots) else 0
+    return config.sets + rounds + SCAN_LATENCY * filled + cleared

@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.bag_lister import BagLister, weight_pick
 from hotline.rtl.dedup import Dedup
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister
@@ -41,13 +42,19 @@ class Classifier(wiring.Component):
         Pulse before the first group of a command: clears the counts.
     gather, all_rows : In(1)
         Send each new row to `rows` too; give numbers to hot keys of non-popular samples too, not
-        only to cold ones. Stable during a command.
+        only to cold ones. Stable during a command, like the next three.
+    pool, weighted : In(1)
+        With `gather`: `rows` are those of each bag (:class:`BagLister`), and with `weighted` their
+        weights go to `picks`. Only where that unit is built.
+    num_tables : In
+        Bags a sample.
     response : In(stream of hot_response)
         Groups of a command, the last of them with `last`.
     popular, nonpopular, popular_slots, nonpopular_slots, keys : Out(stream of list_beat)
         Each ends with a beat with `last`.
     rows : Out(stream of row_entry)
         With `gather`: each row of `keys`, then a marker with valid = 0 and last = 1.
+    picks : Out(stream of weight_pick)
     done : Out(1)
         All lists (and with `gather` the marker) have been taken; until the next `start`.
     error : Out(1)
@@ -78,9 +85,13 @@ class Classifier(wiring.Component):
                 "start": In(1),
                 "gather": In(1),
                 "all_rows": In(1),
+                "pool": In(1),
+                "weighted": In(1),
+                "num_tables": In(range(config.max_tables + 1)),
                 "response": In(stream.Signature(hot_response(config))),
                 **lists,
                 "rows": Out(stream.Signature(row_entry(config))),
+                "picks": Out(stream.Signature(weight_pick())),
                 "done": Out(1),
                 "error": Out(1),
                 **counts,
@@ -107,9 +118,11 @@ class Classifier(wiring.Component):
         self._connect(m, dedup.words, packers["nonpopular_slots"].input)
         self._connect(m, dedup.new, lister.input)
         self._connect(m, lister.keys, self.keys)
-        self._connect(m, lister.rows, self.rows)
         m.d.comb += [
-            lister.gather.eq(self.gather),
+            self.rows.valid.eq(lister.rows.valid),
+            self.rows.payload.eq(lister.rows.payload),
+            lister.rows.ready.eq(self.rows.ready),
+            lister.gather.eq(self.gather & ~self.pool),
             dedup.start.eq(self.start),
             dedup.all_rows.eq(self.all_rows),
             self.error.eq(samples.error),
@@ -120,6 +133,8 @@ class Classifier(wiring.Component):
         wiring.connect(m, samples.output, judged.input)
         group, step = judged.output.payload, Signal()
         branches = {name: packers[name].input for name in LISTS[:3]} | {"needed": dedup.input}
+        if config.pool:
+            branches["bags"] = self._bags(m)
         if buffered:
             # Here end the stalls of the branches: the step of a group is a matter of registers.
             for name, branch in branches.items():
@@ -183,9 +198,42 @@ class Classifier(wiring.Component):
             needed.hit.eq(group.hit),
         ]
 
+        if config.pool:
+            self._fill_bags(m, branches["bags"], group, step)
+
         self._count_keys(m, dedup, group, step, needed.count)
         self._sequence(m, dedup)
         return m
+
+    def _bags(self, m: Module):
+        """The rows of bags, in the place of those of the list. Returns the input."""
+        m.submodules.bags = bags = BagLister(self.config)
+        m.d.comb += [
+            bags.start.eq(self.start),
+            bags.num_tables.eq(self.num_tables),
+            bags.weighted.eq(self.weighted),
+        ]
+        wiring.connect(m, bags.picks, wiring.flipped(self.picks))
+        with m.If(self.pool):
+            self._connect(m, bags.rows, self.rows)
+        return bags.groups
+
+    def _fill_bags(self, m: Module, branch, group, step) -> None:
+        """What the bags need of a group."""
+        bags = branch.payload
+        m.d.comb += [
+            branch.valid.eq(step & self.pool),
+            *(bags[name].eq(group[name]) for name in ("key", "slot", "hit", "count", "last")),
+            bags.ends_a.eq(group.end_a & ~group.popular_a),
+            bags.ends_b.eq(group.end_b & ~group.popular_b),
+        ]
+        for lane in range(self.config.lanes):
+            needed = (group.count > lane) & (~group.hit[lane] | self.all_rows)
+            in_a = group.split > lane
+            m.d.comb += [
+                bags.wanted_a[lane].eq(needed & in_a & ~group.popular_a),
+                bags.wanted_b[lane].eq(needed & ~in_a & ~group.popular_b),
+            ]
 
     def _count_keys(self, m: Module, dedup: Dedup, group, step, needed) -> None:
         """Counts of keys. A register ahead of the wide adders: timing."""

@@ -23,7 +23,7 @@ __all__ = ["CommandProcessor", "job", "results"]
 def job(config: Config) -> data.StructLayout:
     """The running descriptor, decoded; holds from the start of a command to its end.
 
-    `opcode`, `gather` and `gather_hot` (SPLIT with GATHER, GATHER_HOT), `scan_all` and `fill`
+    `opcode`, `gather`, `gather_hot` and `pool` (flags of SPLIT), `scan_all` and `fill`
     (COMMIT with ALL, FILL), `back` (FILL with BACK), `add` (SCATTER with ADD), `one_hot`, `count`,
     `num_tables`, `num_keys`, and the addresses in bytes; `lists` is that of the last SPLIT's keys
     for GATHER LAST.
@@ -33,6 +33,7 @@ def job(config: Config) -> data.StructLayout:
             "opcode": 4,
             "gather": 1,
             "gather_hot": 1,
+            "pool": 1,
             "scan_all": 1,
             "fill": 1,
             "back": 1,
@@ -45,13 +46,14 @@ def job(config: Config) -> data.StructLayout:
             "lengths": config.addr_width,
             "lists": config.addr_width,
             "rows": config.addr_width,
+            "weights": config.addr_width,
         }
     )
 
 
 def results() -> data.StructLayout:
     """What a command has counted: words 1 to 6 of its record, selected by the opcode, and the
-    addend of ROWS_SHARED."""
+    addends of ROWS_SHARED and ROWS_GATHERED."""
     return data.StructLayout(
         {
             "popular": 32,
@@ -61,6 +63,7 @@ def results() -> data.StructLayout:
             "misses": 32,
             "replacements": 32,
             "shared": 32,
+            "fetched": 32,
         }
     )
 
@@ -209,12 +212,15 @@ class CommandProcessor(wiring.Component):
             self.job.gather_hot.eq(
                 (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER_HOT).any()
             ),
+            self.job.pool.eq((opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_POOL).any()),
             self.job.fill.eq((opcode == Opcode.COMMIT) & (flags & Flag.COMMIT_FILL).any()),
             self.job.add.eq((opcode == Opcode.SCATTER) & (flags & Flag.SCATTER_ADD).any()),
             self.job.back.eq((opcode == Opcode.FILL) & (flags & Flag.FILL_BACK).any()),
             self.job.one_hot.eq(Cat(words[6], words[7]) == 0),
             self.job.lists.eq(Mux(gather_last, last_keys, Cat(words[8], words[9]))),
         ]
+        reported = Signal()
+        m.d.sync += reported.eq(self.results.popular != 0)
         m.d.comb += [
             self.job.opcode.eq(opcode[:4]),
             self.job.scan_all.eq((flags & Flag.COMMIT_ALL).any()),
@@ -224,6 +230,7 @@ class CommandProcessor(wiring.Component):
             self.job.indices.eq(Cat(words[4], words[5])),
             self.job.lengths.eq(Cat(words[6], words[7])),
             self.job.rows.eq(Cat(words[10], words[11])),
+            self.job.weights.eq(Cat(words[12], words[13])),
         ]
         m.d.sync += takes_count.eq(
             opcode.matches(*(code for code, command in COMMANDS.items() if command.count))
@@ -388,7 +395,10 @@ class CommandProcessor(wiring.Component):
                     with m.If(self.command_done & self.write_idle & waited[1:].any()):
                         m.next = "SUCCESS"
                         with m.If(opcode == Opcode.COMMIT):
-                            m.next = "SWEEP"
+                            # Without a record there is no mark to clear.
+                            m.d.sync += self.dirty.eq(0)
+                            with m.If(reported):
+                                m.next = "SWEEP"
             with m.State("SWEEP"):
                 m.d.comb += self.sweep.valid.eq(1)
                 with m.Switch(opcode):
@@ -492,7 +502,7 @@ class CommandProcessor(wiring.Component):
                 tally.rows_shared.eq(counted.shared),
             ]
         with m.If(self.job.gather | (opcode == Opcode.GATHER)):
-            m.d.comb += tally.rows_gathered.eq(counted.rows)
+            m.d.comb += tally.rows_gathered.eq(counted.fetched)
         return m
 
 

@@ -32,12 +32,13 @@ from hotline.rtl.read_engine import ReadEngine, read_buffer_beats
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_list_reader import RowListReader
 from hotline.rtl.row_mover import Direction, RowMover
+from hotline.rtl.weight_reader import WeightReader
 from hotline.rtl.write_engine import WriteEngine
 
 __all__ = ["Datapath", "read_port_depths"]
 
 #: Ports of the read engine. The stream port serves descriptors, indices and key lists in turn.
-_STREAM, _LENGTHS, _ROWS = range(3)
+_STREAM, _LENGTHS, _ROWS, _WEIGHTS = range(4)
 
 #: Channels of the write engine: completion records, the lists of SPLIT, rows.
 _CONTROL, _FIRST_LIST, _MOVED_ROWS = 0, 1, 1 + len(LISTS)
@@ -45,7 +46,7 @@ _CONTROL, _FIRST_LIST, _MOVED_ROWS = 0, 1, 1 + len(LISTS)
 
 def read_port_depths(config: Config) -> list[int]:
     """Beats of the read buffer of each port."""
-    return [read_buffer_beats(config)] * 3
+    return [read_buffer_beats(config)] * (4 if config.pool else 3)
 
 
 class Datapath(wiring.Component):
@@ -123,7 +124,7 @@ class Datapath(wiring.Component):
             Learner(config),
         )
         self._classifier, self._mover = Classifier(config), RowMover(config)
-        self._list_reader = RowListReader(config)
+        self._list_reader, self._weights = RowListReader(config), WeightReader(config)
         self._lists = [ListWriter(config) for _ in LISTS]
         m.submodules.read_engine = flushed(reads)
         m.submodules.write_engine = flushed(writes)
@@ -133,6 +134,8 @@ class Datapath(wiring.Component):
         m.submodules.classifier = flushed(self._classifier)
         m.submodules.row_mover = flushed(self._mover)
         m.submodules.row_list_reader = flushed(self._list_reader)
+        if config.pool:
+            m.submodules.weight_reader = flushed(self._weights)
         for name, writer in zip(LISTS, self._lists, strict=True):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
@@ -156,6 +159,8 @@ class Datapath(wiring.Component):
         self._connect_reads(m)
         self._connect_keys(m)
         self._connect_rows(m)
+        if config.pool:
+            self._connect_weights(m)
         self._connect_writes(m)
         self._report(m)
         return m
@@ -298,6 +303,27 @@ class Datapath(wiring.Component):
             (self._commit, self._table.rows),
         )
 
+    def _connect_weights(self, m: Module) -> None:
+        """From their region to the row mover, by the choice of the classifier."""
+        weights, classifier, mover, job = self._weights, self._classifier, self._mover, self.job
+        reads = self._reads
+        self._weighted = weighted = Signal()
+        m.d.sync += weighted.eq(job.pool & (job.weights != 0))
+        m.d.comb += [
+            classifier.pool.eq(job.pool),
+            classifier.weighted.eq(weighted),
+            classifier.num_tables.eq(job.num_tables),
+            mover.pool.eq(job.pool),
+            mover.weighted.eq(weighted),
+            weights.start.eq(self.start & weighted),
+            weights.addr.eq(job.weights),
+            weights.count.eq(job.num_keys),
+        ]
+        wiring.connect(m, classifier.picks, weights.picks)
+        wiring.connect(m, weights.weights, mover.weights)
+        wiring.connect(m, weights.request, reads.request[_WEIGHTS])
+        wiring.connect(m, reads.data[_WEIGHTS], weights.data)
+
     def _connect_writes(self, m: Module) -> None:
         """The lists, the records of COMMIT in the place of the last list, and the rows."""
         writes, table = self._writes, self._table
@@ -330,6 +356,8 @@ class Datapath(wiring.Component):
         with m.Switch(opcode):
             with m.Case(Opcode.SPLIT):
                 gathered = ~self.job.gather | mover.done
+                if self.config.pool:
+                    gathered &= self._weights.done | ~self._weighted
                 m.d.comb += finished.eq(classifier.done & gathered & lists_out)
             with m.Case(Opcode.COMMIT):
                 m.d.comb += finished.eq(scanned & lists_out & (~self.job.fill | mover.done))
@@ -368,6 +396,9 @@ class Datapath(wiring.Component):
             (reader.fault & mover.done, reads.fault_code[_STREAM], reads.fault_addr[_STREAM]),
             (writes.fault, writes.fault_code, writes.fault_addr),
         ]
+        if self.config.pool:
+            at = reads.fault_code[_WEIGHTS], reads.fault_addr[_WEIGHTS]
+            faults.append((self._weights.fault, *at))
         m.d.sync += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
         for fault, code, info in reversed(faults):
             with m.If(fault):
@@ -384,6 +415,7 @@ class Datapath(wiring.Component):
                     counts.misses.eq(classifier.misses),
                     counts.replacements.eq(classifier.replacements),
                     counts.shared.eq(classifier.shared),
+                    counts.fetched.eq(mover.count),
                 ]
             with m.Case(Opcode.COMMIT):
                 m.d.comb += counts.popular.eq(table.record_count)
@@ -396,7 +428,7 @@ class Datapath(wiring.Component):
             with m.Case(Opcode.LEARN):
                 m.d.comb += [counts.hits.eq(learner.hits), counts.misses.eq(learner.misses)]
             with m.Case(Opcode.GATHER, Opcode.SCATTER):
-                m.d.comb += counts.rows.eq(mover.count)
+                m.d.comb += [counts.rows.eq(mover.count), counts.fetched.eq(mover.count)]
 
 
 def _join(m: Module, sink: object, *routes: tuple[Value, object]) -> None:

@@ -167,11 +167,13 @@ class DescriptorChecker(wiring.Component):
                     if code == Opcode.GATHER:
                         m.d.comb += lists.eq(~(flags & Flag.GATHER_LAST).any())
         gather_last = (opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()
-        hot_alone = (
+        # What goes with GATHER only.
+        alone = (
             (opcode == Opcode.SPLIT)
-            & (flags & Flag.SPLIT_GATHER_HOT).any()
+            & (flags & (Flag.SPLIT_GATHER_HOT | Flag.SPLIT_POOL)).any()
             & ~(flags & Flag.SPLIT_GATHER).any()
         )
+        pool = (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_POOL).any()
 
         # count * num_tables, least significant bit of num_tables first.
         table_bits = config.max_tables.bit_length()
@@ -185,13 +187,14 @@ class DescriptorChecker(wiring.Component):
             return words[low][:6].any() | self.far[low + 1]
 
         bad = {
-            0: (flags & ~flag_mask).any() | hot_alone | (gather_last & ~self.last_split),
+            0: (flags & ~flag_mask).any() | alone | (gather_last & ~self.last_split),
             2: tables & ((words[2] == 0) | (words[2] > config.max_tables)),
             3: keys & (words[3][31] | (one_hot & (product != words[3]))),
             4: indices & unreachable(4),
             6: indices & unreachable(6),
             8: lists & unreachable(8),
             10: rows & unreachable(10),
+            **({12: pool & unreachable(12)} if config.pool else {}),
             14: unreachable(14),
         }
         is_bad = Signal(len(bad))

@@ -216,8 +216,10 @@ def row_entry(config: Config) -> data.StructLayout:
 
     `row`, `table`: which. `hot`: bit 63 of a `keys` list, a hot row of a SPLIT, or a record of
     FILL; the last two have a `slot`. `bad`: that slot does not exist. `valid` = 0 with `last` = 1
-    is the end marker of an otherwise finished list.
+    is the end marker of an otherwise finished list. For POOL alone: `close` ends a bag of rows;
+    `zero`, with `valid` = 0, stands for a bag of this table that has none.
     """
+    pooled = {"close": 1, "zero": 1} if config.pool else {}
     return data.StructLayout(
         {
             "row": 32,
@@ -227,5 +229,6 @@ def row_entry(config: Config) -> data.StructLayout:
             "bad": 1,
             "valid": 1,
             "last": 1,
+            **pooled,
         }
     )

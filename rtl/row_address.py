@@ -29,12 +29,12 @@ def row_words_bits(config: Config) -> int:
 def row_home(config: Config) -> data.StructLayout:
     """A row found in its table.
 
-    `move`: there is a row to copy, `words` long (at least 1). Its home is at word address `home`,
-    its slot at `slot` in units of 64 bytes; `hot`: the entry said that it has a slot. Without
-    `move` the entry was skipped, but keeps its position in the dense buffer, unless it is a mere
-    end marker. `count`: the entry counts as a row copied (a row of a table without row length
-    counts, though there is nothing to move). `last` ends the list. `fault`: the entry names no row
-    of the table, or no slot; nothing follows.
+    `move`: there is a row to copy, `words` long (at least 1; an entry with `zero` has a length
+    too). Its home is at word address `home`, its slot at `slot` in units of 64 bytes; `hot`: the
+    entry said that it has a slot. Without `move` the entry was skipped, but keeps its position in
+    the dense buffer, unless it is a mere end marker. `count`: the entry counts as a row copied (a
+    row of a table without row length counts, though there is nothing to move). `last` ends the
+    list. `fault`: the entry names no row of the table, or no slot; nothing follows.
     """
     return data.StructLayout(
         {

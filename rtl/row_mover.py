@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import enum, stream, wiring
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, log2
@@ -26,9 +26,11 @@ from hotline.rtl.row_adder import RowAdder
 from hotline.rtl.row_address import make_row_address, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_pairs import RowPairs, homed_read
+from hotline.rtl.row_pool import RowPool, pool_place
 from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
 from hotline.rtl.slot_address import SLOT_GRAIN
+from hotline.rtl.small_fifo import SmallFIFO
 
 __all__ = ["Direction", "RowMover"]
 
@@ -76,6 +78,10 @@ class RowMover(wiring.Component):
         GATHER: hot rows come from their slots, of one GPU after the other. Else they are skipped.
     add : In
         SCATTER: add the rows, as fp32, to what is there. Only where that unit is built.
+    pool, weighted : In
+        GATHER: sum the rows of each bag; times `weights`. Only where that unit is built.
+    weights : In
+        With `weighted`: binary32, one for each row.
     row_written : In
         Pulse: another row, in order, is in memory.
     gpu_count : In
@@ -115,6 +121,9 @@ class RowMover(wiring.Component):
                 "direction": In(Direction),
                 "hot_rows": In(1),
                 "add": In(1),
+                "pool": In(1),
+                "weighted": In(1),
+                "weights": In(stream.Signature(unsigned(32))),
                 "row_written": In(1),
                 "gpu_count": In(4),
                 "num_tables": In(tables),
@@ -144,7 +153,7 @@ class RowMover(wiring.Component):
         m.submodules.address = address = make_row_address(config)
         m.submodules.reader = reader = RowReader(config)
         m.submodules.writer = writer = RowWriter(config)
-        places_layout = row_place(config)
+        places_layout = pool_place(config) if config.pool else row_place(config)
         m.submodules.places = places = BlockFIFO(places_layout, rows_in_flight(config))
 
         homewards, by_slot = self.direction.as_value()
@@ -166,8 +175,22 @@ class RowMover(wiring.Component):
             address.table_limit.eq(self.table_limit),
         ]
 
-        # ---- dense side: position of each entry, skipped ones included ------------------------
+        # What the address unit does not need to know; it never has more entries inside.
         found = address.rows
+        closes_bag, zero = Signal(), Signal()
+        if config.pool:
+            m.submodules.bags = bags = SmallFIFO(data.StructLayout({"close": 1, "zero": 1}), 16)
+            entry = turns.output.payload.entry
+            m.d.comb += [
+                bags.input.payload.close.eq(entry.close),
+                bags.input.payload.zero.eq(entry.zero),
+                bags.input.valid.eq(address.entries.valid & address.entries.ready),
+                bags.output.ready.eq(found.valid & found.ready),
+                closes_bag.eq(bags.output.payload.close),
+                zero.eq(bags.output.payload.zero),
+            ]
+
+        # ---- dense side: position of each entry, skipped ones included ------------------------
         dense = Signal(beat_address_bits(config))
         row_beats = Signal(range((config.max_row_bytes // 4 >> shift) + 2))
         stride = Signal.like(row_beats)
@@ -186,6 +209,7 @@ class RowMover(wiring.Component):
         in_words = Cat(Const(0, SLOT_GRAIN - 2), found.payload.slot)
         in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.payload.slot)
         known = Signal()
+        closes, zeros = Signal(), Signal()
         m.d.comb += [
             # A last row with data passes twice: as a row, then as the end marker.
             ready.eq(~valid | (go & ~(move & last))),
@@ -202,19 +226,20 @@ class RowMover(wiring.Component):
                 last.eq(found.payload.last),
                 fault.eq(found.payload.fault),
                 fills.eq(row_beats == stride),
+                closes.eq(closes_bag),
+                zeros.eq(self.pool & zero & (found.payload.words != 0)),
             ]
             with m.If(found.valid):
-                m.d.sync += [
-                    dense.eq(dense + stride),
-                    self.count.eq(self.count + found.payload.count),
-                ]
+                m.d.sync += self.count.eq(self.count + found.payload.count)
+                with m.If(~self.pool | closes_bag):
+                    m.d.sync += dense.eq(dense + stride)
         with m.Elif(go):
             m.d.sync += move.eq(0)
         with m.If(self.start):
             m.d.sync += [dense.eq(self.rows >> beat_bits(config)), self.count.eq(0)]
 
         # ---- to the reader and, for rows with data, to the queue of destinations --------------
-        wanted = Signal()
+        wanted, placed, to_place, to_read = Signal(), Signal(), Signal(), Signal()
         target = Signal(places_layout)
         # And here that of the write engine.
         m.submodules.next_beat = next_beat = register_slice(config, aligned_beat(config))
@@ -226,9 +251,12 @@ class RowMover(wiring.Component):
             row = reads.payload.read
             m.d.comb += reads.payload.home.eq(home)
         m.d.comb += [
-            wanted.eq(move | last | fault),
-            reads.valid.eq(valid & wanted & known & places.input.ready),
-            go.eq(~wanted | (known & places.input.ready & reads.ready)),
+            to_read.eq(move | last | fault),
+            to_place.eq(move | zeros | (self.pool & last)),
+            wanted.eq(to_read | to_place),
+            placed.eq(places.input.ready),
+            reads.valid.eq(valid & to_read & known & placed),
+            go.eq(~wanted | (known & placed & (reads.ready | ~to_read))),
             row.source.eq(Mux(homewards, place << shift, home)),
             row.dest.eq(Mux(homewards, home[:shift], 0)),
             row.words.eq(words),
@@ -238,9 +266,11 @@ class RowMover(wiring.Component):
             row.fault.eq(fault),
             target.start.eq(Mux(homewards, home >> shift, place)),
             # The next row of the dense buffer begins where a row ends that fills its stride.
-            target.joins.eq(~homewards & ~by_slot & fills & ~last & found.payload.move),
+            target.joins.eq(
+                ~homewards & ~by_slot & ~self.pool & fills & ~last & found.payload.move
+            ),
             places.input.payload.eq(target),
-            places.input.valid.eq(valid & move & known & reads.ready),
+            places.input.valid.eq(valid & to_place & known & (reads.ready | ~to_read)),
         ]
         connect(m, reader.request, flipped(self.request))
         connect(m, flipped(self.data), reader.data)
@@ -256,10 +286,30 @@ class RowMover(wiring.Component):
         # The read of block RAM ends in this slice.
         m.submodules.next_place = next_place = register_slice(config, places_layout)
         connect(m, places.output, next_place.input)
-        connect(m, next_place.output, writer.places)
+        placings = next_place.output
+        if config.pool:
+            m.d.comb += [
+                target.words.eq(words),
+                target.zero.eq(zeros),
+                target.close.eq(closes),
+                target.end.eq(last & ~move),
+            ]
+            placings, beats = self._pool(m, placings, beats)
+        connect(m, placings, writer.places)
         connect(m, beats, writer.beats)
         connect(m, writer.output, flipped(self.output))
         return m
+
+    def _pool(
+        self, m: Module, places: wiring.PureInterface, beats: wiring.PureInterface
+    ) -> tuple[wiring.PureInterface, wiring.PureInterface]:
+        """Before the writer: the sums. Returns its streams."""
+        m.submodules.pool = pool = RowPool(self.config)
+        m.d.comb += [pool.pool.eq(self.pool), pool.weighted.eq(self.weighted)]
+        connect(m, flipped(self.weights), pool.weights)
+        connect(m, places, pool.places)
+        connect(m, beats, pool.beats)
+        return pool.sum_places, pool.sums
 
     def _add(
         self, m: Module, reads: wiring.PureInterface, beats: wiring.PureInterface

@@ -70,6 +70,7 @@ class SerialRowAddress(wiring.Component):
             Signal(32), Signal(32), Signal(slot_bits), Signal(gpu_bits)
         )  # fmt: skip
         last, hot, bad, counts = Signal(), Signal(), Signal(), Signal()
+        zero = Signal()  # only the length is wanted
         position = Signal(range(config.max_tables + 1))
         words = Signal(words_bits)
         # The multiplication at hand: of the slot (`of_gpu`), or of the row.
@@ -137,6 +138,7 @@ class SerialRowAddress(wiring.Component):
                     slot.eq(entry.slot),
                     gpu.eq(routed.gpu),
                     last.eq(entry.last),
+                    zero.eq(entry.zero if config.pool else 0),
                     hot.eq(entry.hot),
                     bad.eq(entry.bad),
                     counts.eq(routed.counts),
@@ -144,7 +146,7 @@ class SerialRowAddress(wiring.Component):
                 with m.If(self.entries.valid):
                     with m.If(entry.valid & entry.hot & self.hot_rows):
                         m.next = "SLOT"
-                    with m.Elif(entry.valid & ~entry.hot):
+                    with m.Elif((entry.valid & ~entry.hot) | (entry.zero if config.pool else 0)):
                         m.next = "ROWS"
                     with m.Else():
                         m.d.sync += answer(0, 0, 0)
@@ -161,7 +163,7 @@ class SerialRowAddress(wiring.Component):
                 m.d.comb += field.eq(TableField.ROW_BYTES.value)
                 m.d.sync += answer(0, 0, 1)
                 m.next = "ANSWER"
-                with m.If(~bad & (number < self.table_limit) & (row < read.data)):
+                with m.If(zero | (~bad & (number < self.table_limit) & (row < read.data))):
                     m.d.sync += out.valid.eq(0)
                     m.next = "WORDS"
             with m.State("WORDS"):
@@ -196,7 +198,7 @@ class SerialRowAddress(wiring.Component):
                     m.d.sync += out.payload.slot.eq(address >> (SLOT_GRAIN - 2))
                     m.next = "ROWS"
                 with m.Else():
-                    m.d.sync += answer(words.any(), counts, 0)
+                    m.d.sync += answer(words.any() & ~zero, counts & ~zero, 0)
                     m.next = "ANSWER"
             with m.State("ANSWER"), m.If(out.ready):
                 m.d.sync += out.valid.eq(0)

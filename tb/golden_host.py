@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotline.gen.config import Config
-from hotline.golden.accelerator import Hotline, Result, Unit
+from hotline.golden.accelerator import Hotline, Result
 from hotline.golden.descriptor import Descriptor, Opcode, Regions
 from hotline.golden.memory import Memory
 
@@ -23,8 +23,6 @@ class GoldenHost:
     config : Config
     shapes : list of (rows, row_bytes)
         The tables; their bases are aligned to 4 bytes only.
-    built : frozenset of Unit
-        Units of the device.
     seed : int
         Of the contents.
     low_bytes : int
@@ -35,7 +33,6 @@ class GoldenHost:
         self,
         config: Config,
         shapes: list[tuple[int, int]],
-        built: frozenset[Unit] = frozenset(),
         seed: int = 0,
         low_bytes: int = 0x100000,
     ) -> None:
@@ -45,7 +42,7 @@ class GoldenHost:
         self.low = self.memory.allocate(0, low_bytes)
         size = 64 + sum(rows * row_bytes + 64 for rows, row_bytes in shapes)
         self.high = self.memory.add_region(TABLES, rng.integers(0, 256, size, dtype=np.uint8))
-        self.device = Hotline(config, self.memory, built)
+        self.device = Hotline(config, self.memory)
         self.shapes = shapes
         self.bases: list[int] = []
         base = TABLES + 4

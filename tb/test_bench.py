@@ -90,8 +90,8 @@ def test_lookup_and_commit_cycles() -> None:
     assert lookup_cycles(ECP5, 101, 1) == 101
     # A set a cycle, then the sweep over the one bank.
     none = np.zeros(0, np.uint32)
-    assert commit_cycles(ECP5, none) == 2 * 4096
-    assert commit_cycles(ECP5.replace(banks=64), none) == 4096 + 64
+    assert commit_cycles(ECP5, none) == 4096
+    assert commit_cycles(ECP5.replace(banks=64), none) == 4096
     # Ways 0 and 3 of a set, way 1 of another.
     slots = np.array([8, 11, 41], np.uint32)
     assert commit_cycles(ECP5, slots) == 2 * 4096 + 3 * 7 + 2 * (0 + 3 + 1) + 2 * 5

@@ -23,12 +23,10 @@ from hypothesis import strategies as st
 
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
-from hotline.golden.accelerator import Unit
 from hotline.golden.descriptor import Completion, Descriptor, Flag, Opcode, Regions, StatusCode
 
-SMALL = preset("ecp5").replace(sets=16, dedup_entries=64, max_tables=4, gpus=2, learn_group=2)
-FULL = SMALL.replace(pool=True, scatter_add=True)
-ALL = frozenset(Unit)
+FULL = preset("ecp5").replace(sets=16, dedup_entries=64, max_tables=4, gpus=2, learn_group=2)
+SMALL = FULL.replace(pool=False, scatter_add=False)
 SHAPES = [(50, 64), (300, 12), (7, 40)]
 
 
@@ -43,8 +41,8 @@ def f32(data: np.ndarray) -> np.ndarray:
     return data.view("<f4")
 
 
-def host(config: Config = SMALL, built: frozenset[Unit] = frozenset(), seed: int = 0) -> GoldenHost:
-    return GoldenHost(config, SHAPES, built, seed)
+def host(config: Config = SMALL, seed: int = 0) -> GoldenHost:
+    return GoldenHost(config, SHAPES, seed)
 
 
 @settings(max_examples=25, deadline=None)
@@ -55,7 +53,7 @@ def test_split_gather_scatter(data: st.DataObject) -> None:
     weighted = data.draw(st.booleans())
     note(f"seed {seed}")
     rng = np.random.default_rng(seed)
-    device = host(FULL, ALL, seed)
+    device = host(FULL, seed)
     hot = [(t, int(r)) for t, (rows, _) in enumerate(SHAPES) for r in rng.integers(0, rows, 25)]
     loaded = device.load(hot)
     assert loaded.status == StatusCode.OK
@@ -179,7 +177,7 @@ def check_scatter(
 
 
 def test_fill_and_back() -> None:
-    device = host(FULL, ALL)
+    device = host(FULL)
     records = [(3, 0, 5), (9, 1, 200), (3, 0, 6)]
     device.memory.write(LISTS, np.array([(*record, 0) for record in records], "<u4"))
     result = device.run(Opcode.FILL, count=3)
@@ -224,12 +222,10 @@ def fails(device: GoldenHost, status: StatusCode, info: int, opcode: int, **fiel
     ("info", "opcode", "fields"),
     [
         (0, Opcode.NOP, {"flags": 1}),
-        (0, Opcode.COMMIT, {"flags": 1}),
         (0, Opcode.SPLIT, {"flags": 3}),
         (0, Opcode.SPLIT, {"flags": 8, "num_tables": 0}),
         (0, Opcode.SCATTER, {"flags": 1}),
         (0, Opcode.GATHER, {"flags": 1}),
-        (0, Opcode.FILL, {}),
         (2, Opcode.LEARN, {"num_tables": 0}),
         (2, Opcode.GATHER, {"num_tables": 5}),
         (3, Opcode.SPLIT, {"num_keys": 1 << 31, "lengths": 64}),
@@ -434,7 +430,7 @@ def test_one_hot_sample_that_is_too_long() -> None:
 
 
 def test_gather_last_needs_a_split_that_succeeded() -> None:
-    device = host(FULL, ALL)
+    device = host(FULL)
     fields = device.samples([[[1], [2], [3]]], one_hot=True)
     gather = {"num_tables": 3}
     fails(device, StatusCode.BAD_DESCRIPTOR, 0, Opcode.GATHER, flags=1, **gather)

@@ -100,16 +100,30 @@ class Traffic:
         return self.pair.execute(Descriptor(opcode=Opcode.COMMIT, flags=flags, lists=lists))
 
     def split(
-        self, count: int, gather: bool, *, gather_hot: bool = False, **shape: bool
+        self,
+        count: int,
+        gather: bool,
+        *,
+        gather_hot: bool = False,
+        pool: bool = False,
+        weighted: bool = False,
+        **shape: bool | int,
     ) -> Completion | CommandError:
-        """SPLIT random samples."""
+        """SPLIT random samples; `pool` and `weighted` with random weights go with `gather`."""
         descriptor = self.samples(count, **shape)
         descriptor.opcode = Opcode.SPLIT
         regions = Regions.of(0, count, descriptor.num_keys)
         descriptor.lists = self.pair.allocate(regions.end)
         if gather:
-            descriptor.flags = Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT * gather_hot
-            descriptor.rows = self.pair.allocate(descriptor.num_keys * self.stride)
+            descriptor.flags = (
+                Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT * gather_hot | Flag.SPLIT_POOL * pool
+            )
+            vectors = count * self.num_tables if pool else descriptor.num_keys
+            descriptor.rows = self.pair.allocate(max(64, vectors * self.stride))
+            if pool and weighted:
+                weights = self.rng.standard_normal(descriptor.num_keys).astype(np.float32)
+                descriptor.weights = self.pair.allocate(max(64, weights.nbytes))
+                self.pair.put(descriptor.weights, weights)
         done = self.pair.execute(descriptor)
         if isinstance(done, Completion) and not gather_hot:
             self.last = Regions.of(descriptor.lists, count, descriptor.num_keys)
@@ -192,7 +206,11 @@ class Traffic:
             self.commit(everything=bool(rng.random() < 0.3), fill=bool(rng.random() < 0.4))
         elif choice == "split":
             gather, gather_hot = bool(rng.random() < 0.6), bool(rng.random() < 0.5)
-            self.split(count, gather, gather_hot=gather_hot, one_hot=one_hot)
+            pool = gather and self.config.pool and bool(rng.random() < 0.5)
+            weighted = bool(rng.random() < 0.5)
+            self.split(
+                count, gather, gather_hot=gather_hot, pool=pool, weighted=weighted, one_hot=one_hot
+            )
         elif choice in ("fill", "back"):
             self.fill(count, back=choice == "back")
         elif choice == "last":
