@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
-from hotline.gen.commands import DESCRIPTOR_BYTES, Flag, Opcode, StatusCode
 from hotline.gen.config import Config
-from hotline.gen.register_map import COUNTERS, register_map
+from hotline.gen.register_map import COUNTERS, WINDOWS
 from hotline.golden.descriptor import Completion, Descriptor, Regions
-from hotline.golden.memory import Memory
+from hotline.host import commands
+from hotline.host.backends import Backend, open_backend
+from hotline.host.batch import Batch
+from hotline.host.command_ring import CommandRing
+from hotline.host.commands import Command
+from hotline.host.device_memory import Buffer, DeviceMemory
+from hotline.host.errors import CommandError, RegisterError
+from hotline.host.future import Future
+from hotline.host.micro_batch import Split
+from hotline.host.register_port import RegisterPort
+from hotline.host.samples import Samples
 
 __all__ = [
     "Backend",
@@ -25,89 +34,18 @@ __all__ = [
     "table_bases",
 ]
 
-_PAGE = 4096
-_FIRST_ADDRESS = 0x1_0000
+T = TypeVar("T")
+
 _RING_LOG2 = 4
-_IRQ_COMPLETION, _IRQ_ERROR = 1, 2
-_CONTROL_RUN, _CONTROL_RESUME = 1, 4
-
-
-class Backend(Protocol):
-    """What the driver needs of a device: the golden model, a simulation, or a board.
-
-    `memory` is what the device's AXI master sees. `wait_irq` lets time pass until the interrupt
-    line is high and returns whether it is; at most `max_cycles` cycles where there are cycles.
-    """
-
-    config: Config
-    memory: Memory
-
-    def write_register(self, offset: int, value: int) -> int: ...
-
-    def read_register(self, offset: int) -> tuple[int, int]: ...
-
-    def wait_irq(self, max_cycles: int) -> bool: ...
-
-
-class RegisterError(RuntimeError):
-    """The device has refused a register access."""
-
-
-class CommandError(RuntimeError):
-    """A command has failed.
-
-    Parameters
-    ----------
-    status : StatusCode
-        Why.
-    info : int
-        Error info (spec section 7).
-    opcode : int
-        Of the command.
-    """
-
-    def __init__(self, status: StatusCode, info: int, opcode: int) -> None:
-        self.status, self.info, self.opcode = status, info, opcode
-        name = Opcode(opcode).name if opcode in set(Opcode) else f"opcode {opcode:#04x}"
-        super().__init__(f"{name} failed with {status.name}, error info {info:#x}")
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Memory that host and device share: device address, and the bytes as uint8 [n]."""
-
-    address: int
-    data: np.ndarray
-
-
-@dataclass(frozen=True)
-class Split:
-    """What SPLIT has written (spec section 7); the arrays are copies.
-
-    Parameters
-    ----------
-    popular, nonpopular : np.ndarray
-        Sample numbers, uint32.
-    popular_slots : np.ndarray
-        Slot of each key of the popular samples, uint32.
-    nonpopular_slots : np.ndarray
-        For each key of the others: its slot, or 0x8000_0000 + g; uint32.
-    keys : np.ndarray
-        (table << 32) + row for each row g, uint64.
-    completion : Completion
-        The record.
-    """
-
-    popular: np.ndarray
-    nonpopular: np.ndarray
-    popular_slots: np.ndarray
-    nonpopular_slots: np.ndarray
-    keys: np.ndarray
-    completion: Completion
+_MAX_CYCLES = 200_000_000
+_POLL_CYCLES = 1000
 
 
 class Device:
     """A Hotline accelerator behind a back-end.
+
+    Commands are submitted and give futures; the methods of their names submit one and wait. What
+    is given to the device stays where it is: device memory is host memory. One thread only.
 
     Parameters
     ----------
@@ -115,49 +53,86 @@ class Device:
         The device. It must have come out of reset.
     max_cycles : int
         A command that takes longer is taken for hung.
+    poll_cycles : int
+        Cycles that pass in :meth:`Future.done`, where the device is simulated.
+    ring_log2 : int
+        log2 of the entries of the command ring, 1..15.
 
     Members
     -------
     config : Config
         Of the back-end.
+    memory : DeviceMemory
+        Who has which device addresses.
     ring, record : Buffer
-        Where descriptors, and completion records, go.
+        Where descriptors go, and the records of :meth:`execute`.
     """
 
-    def __init__(self, backend: Backend, *, max_cycles: int = 200_000_000) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        max_cycles: int = _MAX_CYCLES,
+        poll_cycles: int = _POLL_CYCLES,
+        ring_log2: int = _RING_LOG2,
+    ) -> None:
         self.backend = backend
         self.config = backend.config
-        self.max_cycles = max_cycles
-        self._offsets = {register.name: register.offset for register in register_map(self.config)}
-        self._next_address = _FIRST_ADDRESS
-        self.ring = self.allocate(DESCRIPTOR_BYTES << _RING_LOG2)
-        self.record = self.allocate(DESCRIPTOR_BYTES)
-        self._tail = 0
-        self._wait_idle()
-        self.write64("RING_BASE", self.ring.address)
-        self.write("RING_LOG2", _RING_LOG2)
-        self.write("IRQ_ENABLE", _IRQ_COMPLETION | _IRQ_ERROR)
-        self.write("CONTROL", _CONTROL_RUN)
+        self.memory = DeviceMemory(backend.memory, self.config.addr_width)
+        self.registers = RegisterPort(backend)
+        self._ring = CommandRing(
+            backend,
+            self.registers,
+            self.memory,
+            log2_entries=ring_log2,
+            max_cycles=max_cycles,
+            poll_cycles=poll_cycles,
+        )
+        self.ring = self._ring.buffer
+        self.record = self.allocate(64)
+        self._scratch: dict[str, Buffer] = {}
+
+    @classmethod
+    def open(cls, backend: str, config: Config | str = "ecp5", **options: Any) -> Self:
+        """A device on the back-end of this name.
+
+        Parameters
+        ----------
+        backend : str
+            ``"golden"``, ``"verilator"``, ``"cocotb"``; see
+            :data:`~hotline.host.backends.BACKENDS`.
+        config : Config or str
+            A configuration, or the name of a preset.
+        **options
+            `max_cycles`, `poll_cycles`, `ring_log2`; all others go to the back-end.
+        """
+        names = ("max_cycles", "poll_cycles", "ring_log2")
+        own = {name: options.pop(name) for name in names if name in options}
+        return cls(open_backend(backend, config, **options), **own)
+
+    def close(self) -> None:
+        """Give the device back; what is in flight is lost."""
+        self.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # ---- memory and registers -----------------------------------------------------------------
 
     def allocate(self, size: int) -> Buffer:
         """`size` zero bytes, page-aligned, readable to the next 64-byte boundary."""
-        data = np.zeros(max(64, -(-size // 64) * 64), np.uint8)
-        return Buffer(self.map(data), data)
+        return self.memory.allocate(size)
 
     def map(self, data: np.ndarray) -> int:
         """Device address of `data` (contiguous), which is used in place."""
-        view = data.reshape(-1).view(np.uint8)
-        address = self._next_address
-        if address + view.size > 1 << self.config.addr_width:
-            raise ValueError(
-                f"{view.size} bytes do not fit below 2**{self.config.addr_width}, "
-                f"where {address} bytes are in use"
-            )
-        self.backend.memory.add_region(address, view)
-        self._next_address += -(-view.size // _PAGE) * _PAGE
-        return address
+        return self.memory.map(data)
+
+    def unmap(self, address: int) -> None:
+        """Take back what :meth:`map` or :meth:`allocate` gave; no command may be using it."""
+        self.memory.unmap(address)
 
     def write(self, name: str, value: int) -> None:
         """Write a register by name.
@@ -167,20 +142,22 @@ class Device:
         RegisterError
             SLVERR: locked while busy, or a value that is not allowed.
         """
-        if self.backend.write_register(self._offsets[name], value):
-            raise RegisterError(f"the device refused {value:#x} in {name}")
+        self.registers.write(name, value)
 
     def write64(self, name: str, value: int) -> None:
         """Write a register pair `name`_LO, `name`_HI."""
-        self.write(f"{name}_LO", value & 0xFFFFFFFF)
-        self.write(f"{name}_HI", value >> 32)
+        self.registers.write64(name, value)
 
     def read(self, name: str) -> int:
         """Read a register by name."""
-        value, response = self.backend.read_register(self._offsets[name])
-        if response:
-            raise RegisterError(f"the device refused a read of {name}")
-        return value
+        return self.registers.read(name)
+
+    def counters(self) -> dict[str, int]:
+        """A snapshot of the performance counters, by name."""
+        self.write("COUNTERS", 1)
+        return {name: self.registers.read64(name) for name in COUNTERS}
+
+    # ---- set-up -------------------------------------------------------------------------------
 
     def set_table(self, table: int, base: int, rows: int, row_bytes: int) -> None:
         """Tell the device where an embedding table lies (bytes, rows, bytes a row)."""
@@ -188,6 +165,38 @@ class Device:
         self.write64("TABLE_BASE", base)
         self.write("TABLE_ROWS", rows)
         self.write("TABLE_ROW_BYTES", row_bytes)
+
+    def use_tables(self, tables: Sequence[np.ndarray]) -> None:
+        """Map embedding tables in place, and tell the device: table i is `tables[i]`.
+
+        Parameters
+        ----------
+        tables : sequence of np.ndarray
+            Each [rows, row elements] of any type; a row takes a multiple of 4 bytes, at most
+            `max_row_bytes`.
+        """
+        config = self.config
+        if not 1 <= len(tables) <= config.max_tables:
+            raise ValueError(
+                f"there must be from 1 to {config.max_tables} tables, not {len(tables)}"
+            )
+        for number, table in enumerate(tables):
+            shape, most = np.shape(table), 1 << config.row_bits
+            if len(shape) != 2 or not 1 <= shape[0] <= most:
+                raise ValueError(
+                    f"table {number} must be [rows, elements] with 1 to {most} rows, not "
+                    f"{list(shape)}"
+                )
+            row_bytes = table[:1].nbytes
+            if not 4 <= row_bytes <= config.max_row_bytes or row_bytes % 4:
+                raise ValueError(
+                    f"a row of table {number} must take a multiple of 4 bytes from 4 to "
+                    f"{config.max_row_bytes}, not {row_bytes}"
+                )
+        for number, table in enumerate(tables):
+            known = self.memory.address_of(table)
+            base = self.map(table) if known is None else known
+            self.set_table(number, base, len(table), table[:1].nbytes)
 
     def set_hot_buffers(self, bases: Sequence[int], stride: int) -> None:
         """Tell the device which GPUs take part: address of slot 0 on each, bytes from slot to slot.
@@ -200,15 +209,84 @@ class Device:
             self.write64("HOT_BASE", base)
         self.write("HOT_STRIDE", stride)
 
-    def counters(self) -> dict[str, int]:
-        """A snapshot of the performance counters, by name."""
-        self.write("COUNTERS", 1)
-        return {n: self.read(f"{n}_LO") | self.read(f"{n}_HI") << 32 for n in COUNTERS}
+    def use_hot_buffers(self, buffers: Sequence[np.ndarray]) -> None:
+        """Map the hot buffers of the GPUs in place, and tell the device.
 
-    # ---- commands -----------------------------------------------------------------------------
+        Parameters
+        ----------
+        buffers : sequence of np.ndarray
+            One for each GPU, all [slots, elements] of the same shape; a slot takes a multiple of
+            64 bytes, at least the longest row. The tables must be set before.
+        """
+        config = self.config
+        if not 1 <= len(buffers) <= config.gpus:
+            raise ValueError(
+                f"there must be from 1 to {config.gpus} hot buffers, not {len(buffers)}"
+            )
+        for gpu, buffer in enumerate(buffers):
+            same = buffer.shape == buffers[0].shape and buffer.dtype == buffers[0].dtype
+            if buffer.ndim != 2 or len(buffer) != config.slots or not same:
+                raise ValueError(
+                    f"hot buffer {gpu} must be [{config.slots} slots, elements], the same for all "
+                    f"GPUs, not {buffer.dtype} {list(buffer.shape)}"
+                )
+        stride = buffers[0][:1].nbytes
+        if stride % 64 or not stride:
+            raise ValueError(f"a slot must take a multiple of 64 bytes, not {stride}")
+        self.set_hot_buffers([self.map(buffer) for buffer in buffers], stride)
 
-    def execute(self, descriptor: Descriptor) -> Completion:
-        """Run one descriptor and wait for its record; `completion` is filled in if it is 0.
+    def set_window(self, window: int, first: int, last: int) -> None:
+        """Allow accesses to bytes `first` to `last`; window 0..3, `first` > `last` disables it."""
+        if not 0 <= window < WINDOWS:
+            raise ValueError(f"window must be from 0 to {WINDOWS - 1}, not {window}")
+        self.write("WINDOW_SELECT", window)
+        self.write64("WINDOW_LO", first)
+        self.write64("WINDOW_HI", last)
+
+    # ---- commands in flight -------------------------------------------------------------------
+
+    @overload
+    def submit(self, command: Command[T]) -> Future[T]: ...
+
+    @overload
+    def submit(self, command: Descriptor) -> Future[Completion]: ...
+
+    def submit(self, command: Command[Any] | Descriptor) -> Future[Any]:
+        """Queue a command and return at once, unless the ring is full.
+
+        Parameters
+        ----------
+        command : Command or Descriptor
+            Of :mod:`hotline.host.commands`. For a plain descriptor the result is its record, and
+            if `completion` is 0 it gets one of its own.
+        """
+        if isinstance(command, Descriptor):
+            command = commands.plain(command)
+        decode = command.decode
+        return self._ring.submit(
+            command.descriptor, lambda done: decode(self.config, done), command.needs
+        )
+
+    def drain(self) -> None:
+        """Wait until nothing is in flight; failures stay with their futures.
+
+        Registers of tables, windows and hot buffers are locked until then.
+        """
+        self._ring.drain()
+
+    @property
+    def in_flight(self) -> int:
+        """Commands that are not known to have ended."""
+        return len(self._ring)
+
+    @overload
+    def execute(self, command: Command[T]) -> T: ...
+
+    @overload
+    def execute(self, command: Descriptor) -> Completion: ...
+
+    def execute(self, command: Command[Any] | Descriptor) -> Any:
+        """Run one command and wait for it; its record goes to :attr:`record`, if to no other place.
 
         Raises
         ------
@@ -217,214 +295,126 @@ class Device:
         TimeoutError
             It did not end within `max_cycles`.
         """
-        descriptor.completion = descriptor.completion or self.record.address
+        if isinstance(command, Descriptor):
+            command = commands.plain(command)
         self.record.data[:] = 0
-        start = self._tail * DESCRIPTOR_BYTES
-        self.ring.data[start : start + DESCRIPTOR_BYTES] = descriptor.pack()
-        self._tail = (self._tail + 1) % (1 << _RING_LOG2)
-        self.write("RING_TAIL", self._tail)
-        if not self.backend.wait_irq(self.max_cycles):
-            raise TimeoutError(
-                f"{Opcode(descriptor.opcode).name} did not end in {self.max_cycles} cycles"
-            )
-        self.write("IRQ_STATUS", self.read("IRQ_STATUS"))
-        # The interrupt of the record may be seen a moment before that of the error, or the head.
-        self._wait_idle()
-        if self.read("STATUS") & 2:
-            self.write("IRQ_STATUS", _IRQ_COMPLETION | _IRQ_ERROR)
-            status = StatusCode(self.read("ERROR_STATUS"))
-            info = self.read("ERROR_INFO_LO") | self.read("ERROR_INFO_HI") << 32
-            self.write("CONTROL", _CONTROL_RUN | _CONTROL_RESUME)
-            raise CommandError(status, info, descriptor.opcode)
-        return Completion.unpack(self.record.data)
+        descriptor = command.descriptor
+        completion = descriptor.completion or self.record.address
+        descriptor = replace(descriptor, completion=completion)
+        return self.submit(replace(command, descriptor=descriptor)).result()
 
-    def learn(self, samples: Samples) -> Completion:
+    # ---- batches ------------------------------------------------------------------------------
+
+    def place(self, batch: Batch | np.ndarray) -> Samples:
+        """Let the device read a batch in place; an array is taken for a dense one.
+
+        Mappings that this needs stay until :meth:`release`.
+        """
+        if not isinstance(batch, Batch):
+            batch = Batch.dense(batch)
+        return Samples.in_place(batch, self.memory)
+
+    def release(self, samples: Samples) -> None:
+        """Take back what :meth:`place` has mapped; no command may be using it."""
+        samples.release(self.memory)
+
+    # ---- one command at a time ----------------------------------------------------------------
+
+    def learn(self, samples: Samples | Batch | np.ndarray) -> Completion:
         """LEARN: update the hot table with `samples`."""
-        return self.execute(samples.describe(Opcode.LEARN))
+        return self._with(samples, commands.learn)
 
     def commit(
-        self, records: Buffer, *, everything: bool = False, fill: bool = False
+        self, records: Buffer | None = None, *, everything: bool = False, fill: bool = False
     ) -> tuple[np.ndarray, Completion]:
         """COMMIT: uint32 [n, 4] of (slot, table, row, 0), and the record.
 
-        `records` must have room for 16 bytes a slot of the hot table. `fill`: copy the rows to the
-        hot buffers too.
+        `records` must have room for 16 bytes a slot of the hot table; by default the driver has
+        such a buffer. `everything`: all valid slots. `fill`: copy the rows to the hot buffers too.
         """
-        flags = Flag.COMMIT_ALL * everything | Flag.COMMIT_FILL * fill
-        done = self.execute(Descriptor(opcode=Opcode.COMMIT, flags=flags, lists=records.address))
-        count = done.words[0]
-        return records.data[: 16 * count].view(np.uint32).reshape(-1, 4).copy(), done
+        if records is None:
+            records = self._buffer("records", 16 * self.config.slots)
+        return self.execute(commands.commit(records, everything=everything, fill=fill))
 
     def split(
         self,
-        samples: Samples,
-        lists: Buffer,
+        samples: Samples | Batch | np.ndarray,
+        lists: Buffer | None = None,
         rows: Buffer | None = None,
         *,
         gather_hot: bool = False,
+        pool: bool = False,
     ) -> Split:
         """SPLIT, with GATHER into `rows` if they are given. See :meth:`list_bytes`.
 
-        `gather_hot`: with GATHER_HOT too, for which there must be hot buffers.
+        Without `lists` a buffer of the driver is used. `gather_hot`: with GATHER_HOT too, for
+        which there must be hot buffers. `pool`: sums of bags instead of rows.
         """
-        descriptor = samples.describe(Opcode.SPLIT)
-        descriptor.lists = lists.address
-        if rows is not None:
-            descriptor.flags = Flag.SPLIT_GATHER | Flag.SPLIT_GATHER_HOT * gather_hot
-            descriptor.rows = rows.address
-        done = self.execute(descriptor)
-        regions = Regions.of(0, samples.count, samples.num_keys)
-        popular, nonpopular, entries = done.words[:3]
-        slots = self._slot_counts(samples, lists, popular)
 
-        def words(start: int, count: int, dtype: type = np.uint32) -> np.ndarray:
-            size = count * np.dtype(dtype).itemsize
-            return lists.data[start : start + size].view(dtype).copy()
+        def command(placed: Samples) -> Command[Split]:
+            space = lists or self._buffer("lists", self.list_bytes(placed.count, placed.num_keys))
+            return commands.split(placed, space, rows, gather_hot=gather_hot, pool=pool)
 
-        return Split(
-            words(regions.popular, popular),
-            words(regions.nonpopular, nonpopular),
-            words(regions.popular_slots, slots),
-            words(regions.nonpopular_slots, samples.num_keys - slots),
-            words(regions.keys, entries, np.uint64),
-            done,
-        )
+        return self._with(samples, command)
 
     def gather_last(self, num_tables: int, rows: Buffer) -> Completion:
         """GATHER LAST: fetch the rows that the last SPLIT needs."""
-        return self.execute(
-            Descriptor(
-                opcode=Opcode.GATHER,
-                flags=int(Flag.GATHER_LAST),
-                num_tables=num_tables,
-                rows=rows.address,
-            )
-        )
+        return self.execute(commands.gather_last(num_tables, rows))
+
+    def gather(self, count: int, num_tables: int, keys: int, rows: Buffer) -> Completion:
+        """GATHER: fetch `count` rows; `keys` is the address of their list."""
+        return self.execute(commands.gather(count, num_tables, keys, rows))
 
     def scatter(
         self, count: int, num_tables: int, keys: int, rows: Buffer, *, add: bool = False
     ) -> Completion:
         """SCATTER: write back `count` rows, or add them; `keys` is the address of their list."""
-        return self.execute(
-            Descriptor(
-                opcode=Opcode.SCATTER,
-                flags=Flag.SCATTER_ADD * add,
-                count=count,
-                num_tables=num_tables,
-                lists=keys,
-                rows=rows.address,
-            )
-        )
+        return self.execute(commands.scatter(count, num_tables, keys, rows, add=add))
 
     def fill(self, count: int, records: int, *, back: bool = False) -> Completion:
         """FILL: copy the rows of `count` records at address `records` to the hot buffers.
 
         `back`: from the hot buffer of GPU 0 to the tables instead.
         """
-        flags = Flag.FILL_BACK * back
-        return self.execute(Descriptor(opcode=Opcode.FILL, flags=flags, count=count, lists=records))
+        return self.execute(commands.fill(count, records, back=back))
 
     def load(self, count: int, keys: int) -> Completion:
         """LOAD: insert `count` u64 keys of an offline profile, at address `keys`."""
-        return self.execute(Descriptor(opcode=Opcode.LOAD, count=count, lists=keys))
+        return self.execute(commands.load(count, keys))
 
     def clear(self) -> Completion:
         """CLEAR: empty the hot table."""
-        return self.execute(Descriptor(opcode=Opcode.CLEAR))
+        return self.execute(commands.clear())
 
     def age(self) -> Completion:
         """AGE: make all hot rows a little colder."""
-        return self.execute(Descriptor(opcode=Opcode.AGE))
+        return self.execute(commands.age())
 
     @staticmethod
     def list_bytes(count: int, num_keys: int) -> int:
         """Bytes that the lists of a SPLIT may take."""
         return Regions.of(0, count, num_keys).end
 
-    def _slot_counts(self, samples: Samples, lists: Buffer, popular: int) -> int:
-        """Entries of `popular_slots`: the keys of the popular samples."""
-        numbers = lists.data[: 4 * popular].view(np.uint32)
-        if samples.lengths is None:
-            return popular * samples.num_tables
-        return int(samples.lengths[numbers].sum())
+    # ---- inside -------------------------------------------------------------------------------
 
-    def _wait_idle(self) -> None:
-        for _ in range(1_000_000):
-            if not self.read("STATUS") & 1:
-                return
-        raise TimeoutError("the device stays busy")
+    def _with(self, samples: Samples | Batch | np.ndarray, command: Any) -> Any:
+        """Execute `command` of samples that are placed for it, if they are not yet."""
+        if isinstance(samples, Samples):
+            return self.execute(command(samples))
+        placed = self.place(samples)
+        try:
+            return self.execute(command(placed))
+        finally:
+            self.release(placed)
 
-
-@dataclass(frozen=True)
-class Samples:
-    """Samples in device memory, as LEARN and SPLIT take them.
-
-    Parameters
-    ----------
-    count, num_tables, num_keys : int
-        Samples, tables, indices in all.
-    indices : int
-        Address of the indices.
-    lengths_address : int
-        Address of the bag lengths, 0 for one-hot.
-    lengths : np.ndarray or None
-        The bag lengths, uint16 [count, num_tables].
-    """
-
-    count: int
-    num_tables: int
-    num_keys: int
-    indices: int
-    lengths_address: int = 0
-    lengths: np.ndarray | None = None
-
-    @classmethod
-    def place(
-        cls,
-        indices: np.ndarray,
-        num_tables: int,
-        lengths: np.ndarray | None,
-        index_buffer: Buffer,
-        length_buffer: Buffer,
-    ) -> Samples:
-        """Copy samples into device buffers that are large enough.
-
-        Parameters
-        ----------
-        indices : np.ndarray
-            Rows, uint32 [num_keys], sample-major.
-        num_tables : int
-            Tables.
-        lengths : np.ndarray or None
-            Bag lengths, uint16 [count, num_tables]; None for one-hot.
-        index_buffer, length_buffer : Buffer
-            Where to.
-        """
-        index_buffer.data[: 4 * len(indices)] = np.ascontiguousarray(indices).view(np.uint8)
-        if lengths is None:
-            count = len(indices) // num_tables
-            return cls(count, num_tables, len(indices), index_buffer.address)
-        bags = np.ascontiguousarray(lengths).reshape(-1).view(np.uint8)
-        length_buffer.data[: len(bags)] = bags
-        return cls(
-            len(lengths),
-            num_tables,
-            len(indices),
-            index_buffer.address,
-            length_buffer.address,
-            lengths,
-        )
-
-    def describe(self, opcode: Opcode) -> Descriptor:
-        """A descriptor for these samples."""
-        return Descriptor(
-            opcode=opcode,
-            count=self.count,
-            num_tables=self.num_tables,
-            num_keys=self.num_keys,
-            indices=self.indices,
-            lengths=self.lengths_address,
-        )
+    def _buffer(self, name: str, size: int) -> Buffer:
+        """A buffer of the driver's own, of at least `size` bytes."""
+        found = self._scratch.get(name)
+        if found is None or found.data.size < size:
+            if found is not None:
+                self.unmap(found.address)
+            found = self._scratch[name] = self.allocate(size)
+        return found
 
 
 def table_bases(row_counts: Sequence[int], row_bytes: int) -> np.ndarray:

@@ -11,13 +11,14 @@ from cocotb.task import bridge
 from cocotb.triggers import FallingEdge
 from harness.axi_memory import AxiMemory, AxiTiming
 from harness.bench import Bench, config
-from harness.cocotb_backend import CocotbBackend, attach_peer
+from harness.cocotb_backend import HarnessBackend
 from harness.pair import Pair
 from harness.traffic import Traffic
 
 from hotline.gen.commands import Opcode
 from hotline.golden.descriptor import Descriptor
 from hotline.golden.memory import Memory
+from hotline.host.cocotb_backend import attach_peer
 from hotline.host.device import Device
 
 _VALIDS = ("m_axi_arvalid", "m_axi_awvalid", "m_axi_wvalid", "s_axil_bvalid", "s_axil_rvalid")
@@ -39,7 +40,7 @@ def _bus(bench: Bench, memory: Memory, timing: AxiTiming) -> AxiMemory:
     )
 
 
-def _commands(backend: CocotbBackend, rng: np.random.Generator) -> None:
+def _commands(backend: HarnessBackend, rng: np.random.Generator) -> None:
     """Random commands on both devices; :class:`Pair` compares all memory after each."""
     pair = Pair(config(), rng, backend=backend)
     traffic = Traffic(pair, rng, tables=3, rows=30, row_bytes=min(100, config().max_row_bytes))
@@ -56,7 +57,7 @@ async def commands_on_a_rough_bus(dut) -> None:
     bench = _bench(dut)
     memory = Memory()
     bus = _bus(bench, memory, AxiTiming.rough())
-    backend = CocotbBackend(bench, memory, bus, pause=0.2)
+    backend = HarnessBackend(bench, memory, bus, pause=0.2)
     await bench.start()
     await _on_thread(_commands, backend, bench.rng)
     assert bus.idle and not bus.outside
@@ -67,12 +68,12 @@ async def commands_with_an_independent_peer(dut) -> None:
     bench = _bench(dut)
     memory = Memory()
     attach_peer(dut, memory, 1 << config().addr_width)
-    backend = CocotbBackend(bench, memory)
+    backend = HarnessBackend(bench, memory)
     await bench.start()
     await _on_thread(_commands, backend, bench.rng)
 
 
-def _start_load(backend: CocotbBackend, count: int) -> None:
+def _start_load(backend: HarnessBackend, count: int) -> None:
     """Let the device LOAD keys, and do not wait for it."""
     device = Device(backend)
     keys = device.allocate(8 * count)
@@ -91,7 +92,7 @@ async def reset_in_mid_traffic(dut) -> None:
     bench = _bench(dut)
     memory = Memory()
     bus = _bus(bench, memory, AxiTiming(20, 10, ar_pause=0.5))
-    backend = CocotbBackend(bench, memory, bus)
+    backend = HarnessBackend(bench, memory, bus)
     await bench.start()
     await _on_thread(_start_load, backend, 2000)
     begin = bus.read_beats
@@ -111,7 +112,7 @@ async def record_states_its_cycles(dut) -> None:
     bench = _bench(dut)
     memory = Memory()
     bus = _bus(bench, memory, AxiTiming(20, 10))
-    backend = CocotbBackend(bench, memory, bus)
+    backend = HarnessBackend(bench, memory, bus)
     await bench.start()
     seen: dict[int, int] = {}
 

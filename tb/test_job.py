@@ -83,7 +83,7 @@ def test_driver_reports_errors_and_goes_on() -> None:
     device.set_table(0, device.allocate(640).address, 10, 64)
     indices = device.allocate(64)
     samples = Samples.place(np.array([3, 99], np.uint32), 1, None, indices, indices)
-    with pytest.raises(CommandError, match="LEARN failed with INDEX_RANGE, error info 0x63"):
+    with pytest.raises(CommandError, match="LEARN failed with INDEX_RANGE: row 99 of table 0"):
         device.learn(samples)
     good = Samples.place(np.array([3, 9], np.uint32), 1, None, indices, indices)
     device.learn(good)

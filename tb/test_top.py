@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from harness.build import run_bench
-from harness.cocotb_backend import peer_verilog
 from system_configs import SYSTEM_CONFIGS
 
 from hotline.gen.verilog import to_verilog
+from hotline.host.cocotb_backend import peer_verilog
 from hotline.rtl.top import Hotline
 
 CONFIGS = ["tiny", "ecp5_small", "wide_aware"]
@@ -34,7 +34,7 @@ def test_independent_peer(name: str) -> None:
     config = SYSTEM_CONFIGS[name]
     design = Hotline(config)
     run_bench(
-        to_verilog(design, "hotline") + peer_verilog(design),
+        to_verilog(design, "hotline") + peer_verilog(design, ("m_axi_",)),
         "hotline_peer",
         "cocotb_top",
         config=config,

@@ -118,6 +118,28 @@ def test_errors_and_holes() -> None:
         assert device.outside == [TARGET, TARGET + 8, TARGET + 16, TARGET + 24]
 
 
+def test_a_region_ends_at_any_byte() -> None:
+    """Bursts may read on to the next 64-byte boundary; nothing is written past the end."""
+    with _backend(preset("ecp5")) as device:
+        (_, source), (_, target) = device.memory.regions
+        device.memory.regions[:] = [(SOURCE, source[:33]), (TARGET, target)]
+        _start(device, 2)
+        device.run(10_000, "irq")
+        assert device.read_register(stand_in.STATUS) == (0, 0)
+        assert np.array_equal(target[:33], source[:33]) and not device.outside
+        _start(device, 3)
+        device.run(10_000, "irq")
+        assert device.read_register(stand_in.STATUS) == (2, 0)
+        assert device.outside == [SOURCE + 64]
+        device.memory.regions[:] = [(SOURCE, source), (TARGET, target[:33])]
+        target[:] = 0
+        _start(device, 2)
+        device.run(10_000, "irq")
+        assert device.read_register(stand_in.STATUS) == (2, 0)
+        assert np.array_equal(target[:32], source[:32]) and not target[32:].any()
+        assert device.outside[1:] == [TARGET + at for at in (32, 40, 48, 56)]
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -3,6 +3,8 @@
 //
 // Reads see the memory as it is when AR is accepted, writes take effect when B is offered: the
 // harshest order AXI allows, so a master that does not wait for B reads stale data.
+// A burst may run past a region's end to the next 64-byte boundary, as spec section 7 allows reads
+// to; what is read there is garbage, and a byte written there gets DECERR.
 // Contract per cycle: sample() looks at what the master drives, then drive() decides what the
 // memory drives in the next cycle.
 
@@ -251,14 +253,28 @@ class AxiMemory {
 
     void recycle(BurstPointer burst) { free_.push_back(std::move(burst)); }
 
-    uint8_t* find(uint64_t addr, uint64_t size) {
+    // Host memory behind a burst: the first `held` bytes of it, the rest is a region's tail.
+    struct Span {
+        uint8_t* content = nullptr;
+        uint64_t held = 0;
+    };
+
+    Span find(uint64_t addr, uint64_t size) const {
         for (const Region& region : regions) {
             const uint64_t offset = addr - region.base;
             if (addr >= region.base && offset < region.size && size <= region.size - offset) {
-                return region.content + offset;
+                return {region.content + offset, size};
             }
         }
-        return nullptr;
+        for (const Region& region : regions) {
+            const uint64_t offset = addr - region.base;
+            const uint64_t end = (region.base + region.size + 63) / 64 * 64 - region.base;
+            if (addr >= region.base && offset < end && size <= end - offset) {
+                return {region.content + offset,
+                        region.size > offset ? region.size - offset : uint64_t{0}};
+            }
+        }
+        return {};
     }
 
     uint8_t respond(uint64_t addr, uint64_t size, bool write) {
@@ -268,7 +284,10 @@ class AxiMemory {
                 return static_cast<uint8_t>(range.response);
             }
         }
-        if (find(addr, size)) return OKAY;
+        return find(addr, size).content ? uint8_t{OKAY} : stray(addr);
+    }
+
+    uint8_t stray(uint64_t addr) {
         ++statistics.outside;
         if (outside.size() < 1024) outside.push_back(addr);
         return DECERR;
@@ -315,13 +334,11 @@ class AxiMemory {
         burst->due = statistics.cycles + draw(timing_.read_latency);
         const uint64_t size = uint64_t{burst->beats} * data_bytes_;
         burst->response = respond(request.addr, size, false);
-        const uint8_t* source = burst->response == OKAY ? find(request.addr, size) : nullptr;
-        if (source) {
-            burst->data.assign(source, source + size);
-        } else {
-            // What comes with an error is garbage, and different each time.
-            burst->data.resize(size);
-            for (auto& byte : burst->data) byte = static_cast<uint8_t>(next_random());
+        const Span source = burst->response == OKAY ? find(request.addr, size) : Span();
+        if (source.held) burst->data.assign(source.content, source.content + source.held);
+        // What comes with an error or from a tail is garbage, and different each time.
+        while (burst->data.size() < size) {
+            burst->data.push_back(static_cast<uint8_t>(next_random()));
         }
         reads_.push(std::move(burst));
         ++statistics.read_bursts;
@@ -411,6 +428,7 @@ class AxiMemory {
                  burst.done, burst.beats, burst.addr);
         }
         if (!complete) return;
+        if (burst.response == OKAY && beyond(burst)) burst.response = stray(burst.addr);
         burst.due = statistics.cycles + draw(timing_.write_latency);
         writes_.push(std::move(addressed_.front()));
         addressed_.pop_front();
@@ -427,8 +445,19 @@ class AxiMemory {
         if (burst.response == OKAY) store(burst);
     }
 
+    // Whether a byte of the burst would be written past the end of its region.
+    bool beyond(const Burst& burst) const {
+        const uint64_t held = find(burst.addr, uint64_t{burst.beats} * data_bytes_).held;
+        for (uint64_t beat = held / data_bytes_; beat < burst.beats; ++beat) {
+            const uint64_t first = beat * data_bytes_;
+            const uint64_t inside = held > first ? held - first : 0;
+            if (burst.strobes[beat] >> inside) return true;
+        }
+        return false;
+    }
+
     void store(const Burst& burst) {
-        uint8_t* target = find(burst.addr, uint64_t{burst.beats} * data_bytes_);
+        uint8_t* target = find(burst.addr, uint64_t{burst.beats} * data_bytes_).content;
         const uint64_t all = data_bytes_ == 64 ? ~uint64_t{0} : (uint64_t{1} << data_bytes_) - 1;
         const uint8_t* source = burst.data.data();
         for (const uint64_t strobe : burst.strobes) {
