@@ -17,6 +17,7 @@ from hotline.host.bench_lines import log_lines, worst_lines
 from hotline.host.bench_measure import Line, Size
 from hotline.host.bench_peers import PAPER_MHZ, gather_rates, split_rates
 from hotline.host.bench_plots import write_plots
+from hotline.host.bench_pool import pool_lines
 from hotline.host.bench_rig import Rig
 from hotline.host.bench_rows import row_lines
 from hotline.host.bench_show import show
@@ -206,6 +207,7 @@ class _Session:
         for traffic in self.traffics:
             yield from log_lines(self.rig, traffic, self.size)
         yield from row_lines(self.rig, self.traffics[-1], self.size)
+        yield from pool_lines(self.rig, self.config, self.options.seed, self.size)
         yield from worst_lines(self.rig, self.config, self.options.seed, self.size)
 
 

@@ -28,6 +28,8 @@ AIMS = {
     "SCATTER ADD, 64-byte rows": 0.80,
     "FILL, 64-byte rows": 0.80,
     "BACK, 64-byte rows": 0.80,
+    "SPLIT + POOL, MLPerf bags": 0.50,
+    "SPLIT + POOL, MLPerf bags, weighted": 0.50,
     "LEARN": 0.25,
 }
 

@@ -91,11 +91,12 @@ def split(
     *,
     gather_hot: bool = False,
     pool: bool = False,
+    weights: int = 0,
 ) -> Command[Split]:
     """SPLIT into `lists`, with GATHER into `rows` if they are given.
 
     `gather_hot`: with GATHER_HOT too, for which there must be hot buffers. `pool`: sums of bags
-    instead of rows. Both need `rows`.
+    instead of rows. Both need `rows`. `weights`: address of their weights, f32 [num_keys]; 0: 1.0.
     """
     descriptor = samples.describe(Opcode.SPLIT)
     descriptor.lists = lists.address
@@ -103,6 +104,7 @@ def split(
         descriptor.flags |= Flag.SPLIT_GATHER
         descriptor.rows = rows.address
     descriptor.flags |= Flag.SPLIT_GATHER_HOT * gather_hot | Flag.SPLIT_POOL * pool
+    descriptor.weights = weights
     return Command(descriptor, lambda config, done: Split.read(samples, lists, done, config.slots))
 
 

@@ -344,16 +344,20 @@ class Device:
         *,
         gather_hot: bool = False,
         pool: bool = False,
+        weights: int = 0,
     ) -> Split:
         """SPLIT, with GATHER into `rows` if they are given. See :meth:`list_bytes`.
 
         Without `lists` a buffer of the driver is used. `gather_hot`: with GATHER_HOT too, for
-        which there must be hot buffers. `pool`: sums of bags instead of rows.
+        which there must be hot buffers. `pool`: sums of bags instead of rows, `weights` as in
+        :func:`hotline.host.commands.split`.
         """
 
         def command(placed: Samples) -> Command[Split]:
             space = lists or self._buffer("lists", self.list_bytes(placed.count, placed.num_keys))
-            return commands.split(placed, space, rows, gather_hot=gather_hot, pool=pool)
+            return commands.split(
+                placed, space, rows, gather_hot=gather_hot, pool=pool, weights=weights
+            )
 
         return self._with(samples, command)
 

@@ -324,7 +324,9 @@ class RowPool(wiring.Component):
         ]
         with m.If(issue):
             m.d.sync += index.eq(Mux(final, 0, index + 1))
-        with m.If(~active | (issue & final)):
+        # What was the last beat of a queue shows too late for the choice: then choose again.
+        stuck = (index == 0) & ~(waiting & current).any()
+        with m.If(~active | (issue & final) | stuck):
             m.d.sync += active.eq(ready.any())
             with m.If(ready.any()):
                 m.d.sync += current.eq(choice)

@@ -55,9 +55,10 @@ class Mover:
             bench, "output", write_beat(self.config), pause=pause, callback=self._write
         )
         bench.on_drive(self._deliver)
-        for name in ("start", "direction", "hot_rows", "num_tables", "table_limit", "rows", "add"):
+        for name in ("start", "direction", "hot_rows", "num_tables", "table_limit", "rows"):
             getattr(dut, name).value = 0
-        dut.row_written.value = 0
+        for name in ("add", "pool", "weighted", "row_written", "weights__valid"):
+            getattr(dut, name).value = 0
         dut.gpu_count.value = self.config.gpus
         dut.read_fault_code.value = 0
         dut.read_fault_addr.value = 0

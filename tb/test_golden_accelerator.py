@@ -222,7 +222,8 @@ def fails(device: GoldenHost, status: StatusCode, info: int, opcode: int, **fiel
     ("info", "opcode", "fields"),
     [
         (0, Opcode.NOP, {"flags": 1}),
-        (0, Opcode.SPLIT, {"flags": 3}),
+        (0, Opcode.SPLIT, {"flags": 2}),
+        (0, Opcode.SPLIT, {"flags": 5}),
         (0, Opcode.SPLIT, {"flags": 8, "num_tables": 0}),
         (0, Opcode.SCATTER, {"flags": 1}),
         (0, Opcode.GATHER, {"flags": 1}),

@@ -98,8 +98,9 @@ def test_flags_and_units_not_built(scene: Scene) -> None:
         scene.fails(Descriptor(opcode=opcode, flags=1), StatusCode.BAD_DESCRIPTOR, 0)
     for opcode, flags in (
         (Opcode.COMMIT, 4),
-        (Opcode.SPLIT, Flag.SPLIT_GATHER | Flag.SPLIT_POOL),
+        (Opcode.SPLIT, 8 if scene.config.pool else Flag.SPLIT_GATHER | Flag.SPLIT_POOL),
         (Opcode.SPLIT, Flag.SPLIT_GATHER_HOT),
+        (Opcode.SPLIT, Flag.SPLIT_POOL),
         (Opcode.SPLIT, 0x80),
         (Opcode.SCATTER, 2 if scene.config.scatter_add else Flag.SCATTER_ADD),
         (Opcode.GATHER, 2),
@@ -314,6 +315,49 @@ def test_bus_errors(scene: Scene) -> None:
     scene.break_bus(lists)
     bad = Descriptor(opcode=Opcode.COMMIT, flags=int(Flag.COMMIT_ALL), lists=lists)
     scene.fails(bad, StatusCode.BUS_WRITE, lists)
+
+
+def test_pool_errors(scene: Scene) -> None:
+    """The address of the weights, their region, a row, and a sum that cannot be written."""
+    if not scene.config.pool:
+        return
+    pair = scene.pair
+
+    def pooled() -> Descriptor:
+        descriptor = scene.samples(Opcode.SPLIT, count=40)
+        descriptor.flags = int(Flag.SPLIT_GATHER | Flag.SPLIT_POOL | Flag.SPLIT_GATHER_HOT)
+        descriptor.rows = pair.allocate(descriptor.num_keys * scene.traffic.stride)
+        descriptor.weights = pair.allocate(4 * descriptor.num_keys)
+        return descriptor
+
+    bad = pooled()
+    bad.weights += 4
+    scene.fails(bad, StatusCode.BAD_DESCRIPTOR, 12)
+    if scene.config.addr_width < 64:
+        bad.weights += (1 << scene.config.addr_width) - 4
+        scene.fails(bad, StatusCode.BAD_DESCRIPTOR, 12)
+    # The first and the last weight, whether any row needs them or not.
+    for end in (0, 4 * pooled().num_keys - 4):
+        bad = pooled()
+        scene.break_bus(bad.weights + end)
+        scene.fails(bad, StatusCode.BUS_READ, same_info=False)
+    bad = pooled()
+    pair.window(0, 0, bad.weights - 1)
+    scene.fails(bad, StatusCode.ADDR_WINDOW, bad.weights)
+    # Without hot rows every sample needs its rows from the tables.
+    assert isinstance(pair.execute(Descriptor(opcode=Opcode.CLEAR)), Completion)
+    bad = pooled()
+    home = pair.tables[0].base
+    scene.break_bus(home)
+    scene.poke(bad.indices, 0, 0, np.uint32)
+    scene.fails(bad, StatusCode.BUS_READ, home & -scene.config.data_bytes)
+    bad = pooled()
+    scene.break_bus(bad.rows)
+    scene.fails(bad, StatusCode.BUS_WRITE, bad.rows)
+    # Weights are nobody's without POOL.
+    good = scene.samples(Opcode.SPLIT)
+    good.weights = 4
+    assert isinstance(pair.execute(good), Completion)
 
 
 def test_failed_commit_keeps_its_marks(scene: Scene) -> None:
