@@ -107,7 +107,7 @@ def run_command(
     ] = 0.3,
     row_bytes: Annotated[int, typer.Option(min=4, help="Bytes of an embedding row.")] = 64,
     seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
-    waves: Annotated[Path | None, typer.Option(help="VCD file of the whole run.")] = None,
+    waves: Annotated[Path | None, typer.Option(help="Waveform file, .vcd or .fst.")] = None,
 ) -> None:
     """Run a click log through the simulated RTL, checked byte by byte."""
     if preset_name is None and config_file is None:

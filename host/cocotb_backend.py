@@ -34,9 +34,11 @@ except ModuleNotFoundError as error:
         f"the cocotb back-end needs the packages cocotb and cocotbext-axi: {error}"
     ) from None
 
-__all__ = ["CocotbBackend", "PeerMemory", "attach_peer", "peer_verilog"]
+__all__ = ["CocotbBackend", "PeerMemory", "peer_verilog"]
 
 _PERIOD_NS = 10
+#: From the falling edge of `aclk` to the rising edge of `peer_clk`.
+_PEER_DELAY_NS = 4
 _RESET_CYCLES = 4
 _TAIL = 64
 
@@ -74,11 +76,25 @@ class CocotbBackend:
         dut = self._dut
         dut.aresetn.value = 0
         Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
-        self.ram = attach_peer(dut, self.memory, 1 << self.config.addr_width)
-        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), _agent_clock(dut))
+        clock = dut.aclk
+        if hasattr(dut, "peer_clk"):
+            clock = dut.peer_clk
+            clock.value = 0
+            cocotb.start_soon(self._run_peer_clock())
+        size = 1 << self.config.addr_width
+        buffer = PeerMemory(self.memory, size)
+        self.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), clock, size=size, mem=buffer)
+        self._master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), clock)
         await ClockCycles(dut.aclk, _RESET_CYCLES)
         dut.aresetn.value = 1
         await ClockCycles(dut.aclk, 2)
+
+    async def _run_peer_clock(self) -> None:
+        while True:
+            await FallingEdge(self._dut.aclk)
+            self._dut.peer_clk.value = 0
+            await Timer(_PEER_DELAY_NS, "ns")
+            self._dut.peer_clk.value = 1
 
     def write_register(self, offset: int, value: int) -> int:
         """Write a register; returns the AXI response (0 OKAY, 2 SLVERR)."""
@@ -145,28 +161,19 @@ class PeerMemory:
         self._memory.write(place.start, bytes(data))
 
 
-def peer_verilog(
-    design: wiring.Component, prefixes: tuple[str, ...] = ("m_axi_", "s_axil_")
-) -> str:
+def peer_verilog(design: wiring.Component) -> str:
     """A module `hotline_peer` around `hotline` for agents that sample at rising edges.
 
     After a rising edge Verilator shows such an agent the next cycle. So it gets a clock
     `peer_clk` of its own, which rises just before `aclk`, and what it drives reaches the design
     only at the falling edge of `aclk`, as if it came from a register of the right clock.
-
-    Parameters
-    ----------
-    design : Component
-        The top.
-    prefixes : tuple of str
-        Of the ports that belong to such agents.
     """
     ports, registers, binding = ["input wire peer_clk"], [], []
     for name, member in design.signature.members.items():
         bits = Shape.cast(member.shape).width
         wide = f"[{bits - 1}:0] " if bits > 1 else ""
         ports.append(f"{'input' if member.flow is wiring.In else 'output'} wire {wide}{name}")
-        if member.flow is wiring.In and name.startswith(prefixes):
+        if member.flow is wiring.In and name.startswith(("m_axi_", "s_axil_")):
             registers.append(f"reg {wide}{name}_q; always @(negedge aclk) {name}_q <= {name};")
             binding.append(f".{name}({name}_q)")
         else:
@@ -175,24 +182,3 @@ def peer_verilog(
         "module hotline_peer(" + ", ".join(ports) + ");\n" + "\n".join(registers)
         + "\nhotline design_under_test(" + ", ".join(binding) + ");\nendmodule\n"
     )  # fmt: skip
-
-
-def attach_peer(dut: Any, memory: Memory, size: int) -> AxiRam:
-    """Connect cocotbext-axi's RAM model to a top, and run the clock of a `hotline_peer`."""
-    if hasattr(dut, "peer_clk"):
-
-        async def clock() -> None:
-            while True:
-                await FallingEdge(dut.aclk)
-                dut.peer_clk.value = 0
-                await Timer(4, "ns")
-                dut.peer_clk.value = 1
-
-        dut.peer_clk.value = 0
-        cocotb.start_soon(clock())
-    bus = AxiBus.from_prefix(dut, "m_axi")
-    return AxiRam(bus, _agent_clock(dut), size=size, mem=PeerMemory(memory, size))
-
-
-def _agent_clock(dut: Any) -> Any:
-    return dut.peer_clk if hasattr(dut, "peer_clk") else dut.aclk

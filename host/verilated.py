@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from hotline.gen.config import Config
-from hotline.host.verilated_build import build_library
+from hotline.host.bus_timing import BusTiming, Statistics, latency_range
+from hotline.host.verilated_build import build_library, wave_file
+from hotline.host.verilated_library import (
+    CErrorRange,
+    CRegion,
+    CStatistics,
+    CTiming,
+    load_library,
+)
 
 __all__ = ["BusTiming", "ProtocolError", "Statistics", "VerilatorBackend"]
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 _STATUS, _BUSY = 0x014, 1
+#: Offset of word 15 of a completion record.
+_RECORD_FLAG = 60
 #: Python gets the chance to handle Ctrl-C after so many cycles.
 _CHUNK = 500_000
 
@@ -41,80 +51,6 @@ class MemoryImage(Protocol):
     regions: list[tuple[int, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class BusTiming:
-    """How the memory answers. The defaults are the memory model of spec section 9.
-
-    Parameters
-    ----------
-    read_latency, write_latency : int or (int, int)
-        Cycles from AR to the first R beat, and from the last W beat to B; a pair is a range that
-        each burst draws from.
-    reorder, interleave : bool
-        Bursts of different IDs are answered in any order; their R beats mix.
-    ar_pause, r_pause, aw_pause, w_pause, b_pause : float
-        Probability, per cycle, of not being ready or not answering.
-    read_bandwidth, write_bandwidth : float
-        Beats per cycle, above 0 and at most 1.
-    seed : int
-        Seed of all that is random.
-    """
-
-    read_latency: int | tuple[int, int] = 200
-    write_latency: int | tuple[int, int] = 20
-    reorder: bool = False
-    interleave: bool = False
-    ar_pause: float = 0.0
-    r_pause: float = 0.0
-    aw_pause: float = 0.0
-    w_pause: float = 0.0
-    b_pause: float = 0.0
-    read_bandwidth: float = 1.0
-    write_bandwidth: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("read_latency", "write_latency"):
-            low, high = _pair(getattr(self, name))
-            if not 1 <= low <= high:
-                raise ValueError(f"{name} must be at least 1 and ascending, not {low}..{high}")
-        for name in ("ar_pause", "r_pause", "aw_pause", "w_pause", "b_pause"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1")
-        for name in ("read_bandwidth", "write_bandwidth"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1")
-
-    @staticmethod
-    def rough(seed: int) -> BusTiming:
-        """Everything that AXI4 allows a memory to do to its master."""
-        return BusTiming((1, 80), (1, 40), True, True, 0.3, 0.3, 0.3, 0.3, 0.3, seed=seed)
-
-
-def _pair(latency: int | tuple[int, int]) -> tuple[int, int]:
-    return (latency, latency) if isinstance(latency, int) else latency
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Counts of the bus since the last :meth:`VerilatorBackend.clear_statistics`.
-
-    Stalls are cycles with valid and without ready on AR and W. `most_reads` and `most_writes`
-    (bursts in flight) and `outside` (bursts that lay in no region) count from the beginning.
-    """
-
-    cycles: int
-    read_bursts: int
-    read_beats: int
-    read_stalls: int
-    write_bursts: int
-    write_beats: int
-    write_stalls: int
-    most_reads: int
-    most_writes: int
-    outside: int
-
-
 #: Fields of Statistics that begin at zero again.
 _COUNTS = (
     "cycles",
@@ -125,70 +61,6 @@ _COUNTS = (
     "write_beats",
     "write_stalls",
 )
-
-
-# Layouts of the structures in cpp/axi_memory.hpp.
-class _Timing(ctypes.Structure):
-    _fields_ = (
-        ("read_latency", ctypes.c_uint32 * 2),
-        ("write_latency", ctypes.c_uint32 * 2),
-        ("reorder", ctypes.c_uint32),
-        ("interleave", ctypes.c_uint32),
-        ("pause", ctypes.c_double * 5),
-        ("read_bandwidth", ctypes.c_double),
-        ("write_bandwidth", ctypes.c_double),
-        ("seed", ctypes.c_uint64),
-    )
-
-
-class _Statistics(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in Statistics.__dataclass_fields__)
-
-
-class _Region(ctypes.Structure):
-    _fields_ = (
-        ("base", ctypes.c_uint64),
-        ("size", ctypes.c_uint64),
-        ("content", ctypes.c_void_p),
-    )
-
-
-class _ErrorRange(ctypes.Structure):
-    _fields_ = (
-        ("first", ctypes.c_uint64),
-        ("last", ctypes.c_uint64),
-        ("response", ctypes.c_uint32),
-        ("reads", ctypes.c_uint32),
-        ("writes", ctypes.c_uint32),
-    )
-
-
-def _load(path: Path) -> ctypes.CDLL:
-    library = ctypes.CDLL(str(path))
-    u32, u64, pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-    result, i32 = ctypes.POINTER(u32), ctypes.c_int32
-    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "create": (pointer, (u32, u32, u32, u32, u64, i32)),
-        "destroy": (None, (pointer,)),
-        "waves": (i32, (pointer, ctypes.c_char_p)),
-        "timing": (None, (pointer, ctypes.POINTER(_Timing))),
-        "regions": (None, (pointer, ctypes.POINTER(_Region), u64)),
-        "errors": (None, (pointer, ctypes.POINTER(_ErrorRange), u64)),
-        "reset": (None, (pointer, u32)),
-        "run": (i32, (pointer, u64, i32)),
-        "poll": (i32, (pointer, u32, u32, u32, u64)),
-        "write": (i32, (pointer, u32, u32, u32, result)),
-        "read": (i32, (pointer, u32, result, result)),
-        "irq": (i32, (pointer,)),
-        "bus_idle": (i32, (pointer,)),
-        "statistics": (None, (pointer, ctypes.POINTER(_Statistics))),
-        "outside": (u64, (pointer, ctypes.POINTER(u64), u64)),
-        "failure": (ctypes.c_char_p, (pointer,)),
-    }
-    for name, (restype, argtypes) in signatures.items():
-        function = getattr(library, f"hotline_{name}")
-        function.restype, function.argtypes = restype, argtypes
-    return library
 
 
 class VerilatorBackend:
@@ -206,7 +78,9 @@ class VerilatorBackend:
     verilog : str, optional
         Text of a module `hotline` to use instead of the RTL of this package.
     waves : path, optional
-        VCD file to write; needs a build of its own, and slows the simulation down.
+        Waveform file, ``.fst`` or ``.vcd``, that begins at once; :meth:`stop_waves` and
+        :meth:`start_waves` pick parts of a run. Needs a build of its own, and slows the simulation
+        down. Where the headers for FST are missing, a VCD file is written: see :attr:`waves`.
     cache : path, optional
         Folder of the builds. Default: ``$HOTLINE_CACHE``, else ``hotline`` in the user's cache.
     random_state : bool
@@ -216,6 +90,11 @@ class VerilatorBackend:
     ------
     RuntimeError
         The tools are missing or the build fails.
+
+    Members
+    -------
+    waves : Path or None
+        The waveform file that is written, or was last.
 
     Notes
     -----
@@ -238,8 +117,10 @@ class VerilatorBackend:
         self.memory = memory
         self._handle: int | None = None
         timing = timing or BusTiming()
-        path = build_library(config, verilog=verilog, waves=waves is not None, cache=cache)
-        self._library = _load(path)
+        self.waves = None if waves is None else wave_file(waves)
+        traced = None if self.waves is None else self.waves.suffix[1:]
+        path = build_library(config, verilog=verilog, waves=traced, cache=cache)
+        self._library = load_library(path)
         self._handle = self._library.hotline_create(
             config.data_bytes,
             config.max_burst_beats,
@@ -253,8 +134,8 @@ class VerilatorBackend:
         self._errors_sent: list[tuple[int, int, int, bool, bool]] = []
         self._zero = Statistics(*[0] * len(Statistics.__dataclass_fields__))
         self.set_timing(timing)
-        if waves is not None and self._library.hotline_waves(self._handle, str(waves).encode()):
-            raise OSError(f"cannot write waves to {waves}")
+        if self.waves is not None:
+            self.start_waves(self.waves)
         self.reset()
 
     def close(self) -> None:
@@ -278,14 +159,16 @@ class VerilatorBackend:
         """Change the behaviour of the memory; bursts in flight keep theirs."""
         self._library.hotline_timing(
             self._live(),
-            _Timing(
-                _pair(timing.read_latency),
-                _pair(timing.write_latency),
+            CTiming(
+                latency_range(timing.read_latency),
+                latency_range(timing.write_latency),
                 timing.reorder,
                 timing.interleave,
                 (timing.ar_pause, timing.r_pause, timing.aw_pause, timing.w_pause, timing.b_pause),
                 timing.read_bandwidth,
                 timing.write_bandwidth,
+                timing.read_outstanding or 0,
+                timing.write_outstanding or 0,
                 timing.seed,
             ),
         )
@@ -316,7 +199,7 @@ class VerilatorBackend:
         )
         if changed:
             self._mapped = regions  # also keeps the arrays alive
-            table = (_Region * len(regions))(
+            table = (CRegion * len(regions))(
                 *((base, array.size, array.ctypes.data) for base, array in regions)
             )
             self._library.hotline_regions(handle, table, len(regions))
@@ -325,7 +208,7 @@ class VerilatorBackend:
         errors += self._errors
         if errors != self._errors_sent:
             self._errors_sent = errors
-            ranges = (_ErrorRange * len(errors))(*errors)
+            ranges = (CErrorRange * len(errors))(*errors)
             self._library.hotline_errors(handle, ranges, len(errors))
         return handle
 
@@ -365,7 +248,7 @@ class VerilatorBackend:
         )
         return value.value, response.value
 
-    def run(self, max_cycles: int, until: str = "cycles") -> int:
+    def run(self, max_cycles: int, until: str = "cycles", flag: int | None = None) -> int:
         """Let time pass; returns the cycles that did.
 
         Parameters
@@ -373,7 +256,10 @@ class VerilatorBackend:
         max_cycles : int
         until : str
             ``"irq"``: until ``irq`` is high. ``"idle"``: until STATUS.busy is 0, looked at every
-            64 cycles. ``"cycles"``: for `max_cycles`.
+            64 cycles. ``"cycles"``: for `max_cycles`. ``"flag"``: until the 32-bit word at address
+            `flag` is not 0, looked at in every cycle without a crossing to Python.
+        flag : int, optional
+            Device address in a region of :attr:`memory`.
 
         Raises
         ------
@@ -382,16 +268,17 @@ class VerilatorBackend:
         ProtocolError
             The design broke a rule of the bus.
         """
-        if until not in ("irq", "idle", "cycles"):
-            raise ValueError(f"until must be irq, idle or cycles, not {until!r}")
+        if until not in ("irq", "idle", "cycles", "flag"):
+            raise ValueError(f"until must be irq, idle, cycles or flag, not {until!r}")
         handle = self._map()
+        word = self._host_address(flag) if until == "flag" else None
         begin = self.cycle
         while True:
-            step = min(_CHUNK, max_cycles - (self.cycle - begin))
+            step = max(0, min(_CHUNK, max_cycles - (self.cycle - begin)))
             if until == "idle":
-                outcome = self._library.hotline_poll(handle, _STATUS, _BUSY, 0, max(0, step))
+                outcome = self._library.hotline_poll(handle, _STATUS, _BUSY, 0, step)
             else:
-                outcome = self._library.hotline_run(handle, max(0, step), until == "irq")
+                outcome = self._library.hotline_run(handle, step, until == "irq", word)
             self._check(outcome)
             passed = self.cycle - begin
             if until != "cycles" and outcome == 0:
@@ -400,6 +287,20 @@ class VerilatorBackend:
                 if until == "cycles":
                     return passed
                 raise TimeoutError(f"no {until} within {max_cycles} cycles")
+
+    def run_until_completion(self, record: int, max_cycles: int) -> int:
+        """Let time pass until the completion record at address `record` is there.
+
+        Returns the cycles that passed. Word 15 of the record must be 0 before (spec section 7).
+        """
+        return self.run(max_cycles, "flag", record + _RECORD_FLAG)
+
+    def _host_address(self, address: int | None) -> int:
+        for base, array in self.memory.regions:
+            if address is not None and base <= address and address + 4 <= base + array.size:
+                return array.ctypes.data + address - base
+        where = "None" if address is None else f"{address:#x}"
+        raise ValueError(f"the flag must lie in a region of the memory, which {where} does not")
 
     @property
     def irq(self) -> bool:
@@ -411,12 +312,32 @@ class VerilatorBackend:
         """Whether no burst is in flight."""
         return bool(self._library.hotline_bus_idle(self._live()))
 
+    # ---- waves --------------------------------------------------------------------------------
+
+    def start_waves(self, path: str | Path) -> None:
+        """Write waves to `path` from now on, in the format of :attr:`waves`."""
+        if self.waves is None:
+            raise ValueError("waves need a back-end that was made with the option waves")
+        path = Path(path)
+        if path.suffix != self.waves.suffix:
+            raise ValueError(
+                f"the name of the waveform file must end in {self.waves.suffix}, as the option "
+                f"waves does, not {path.name!r}"
+            )
+        if self._library.hotline_waves(self._live(), str(path).encode()):
+            raise OSError(f"cannot write waves to {path}")
+        self.waves = path
+
+    def stop_waves(self) -> None:
+        """Finish the waveform file."""
+        self._library.hotline_end_waves(self._live())
+
     # ---- observation --------------------------------------------------------------------------
 
     def _raw_statistics(self) -> Statistics:
-        raw = _Statistics()
+        raw = CStatistics()
         self._library.hotline_statistics(self._live(), ctypes.byref(raw))
-        return Statistics(*(getattr(raw, name) for name, _ in _Statistics._fields_))
+        return Statistics(*(getattr(raw, name) for name, _ in CStatistics._fields_))
 
     @property
     def cycle(self) -> int:

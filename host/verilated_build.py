@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
+import warnings
 from pathlib import Path
 
 from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
+from hotline.host.clocked_top import CLOCKED_TOP, clocked_top
 from hotline.host.verilator_tool import (
     build_key,
     cached_build,
     compile_model,
+    compiles,
 )
 
-__all__ = ["build_library", "design_verilog"]
+__all__ = ["WAVE_FORMATS", "build_library", "design_verilog", "wave_file"]
+
+#: What is needed for waves: Verilator's option, the value of HOTLINE_WAVES, headers, libraries.
+WAVE_FORMATS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
+    "vcd": ("--trace", 1, (), ""),
+    "fst": ("--trace-fst", 2, ("zlib.h", "lz4.h"), "-lz -llz4"),
+}
 
 _SOURCES = Path(__file__).parent / "cpp"
 
 _ARGUMENTS = (
     "--top-module",
-    "hotline",
+    CLOCKED_TOP,
     "-O3",
     "--x-assign",
     "fast",
@@ -34,10 +44,39 @@ _ARGUMENTS = (
     "-Wno-style",
     "--output-split",
     "20000",
-    "-LDFLAGS",
-    "-shared",
 )
 _MAKE_FLAGS = ("OPT_FAST=-O2", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
+
+
+#: Head of the module of which all banks of a wide hot table are instances.
+_BANK = re.compile(r"^module hot_table_bank\s*\([^;]*\);", re.MULTILINE)
+
+
+def wave_file(path: str | Path) -> Path:
+    """The waveform file to write: `path`, or a VCD file beside it where FST is not possible.
+
+    Raises
+    ------
+    ValueError
+        The name ends in no known format.
+    """
+    path = Path(path)
+    name = path.suffix[1:]
+    if name not in WAVE_FORMATS:
+        raise ValueError(
+            f"the name of a waveform file must end in .{' or .'.join(WAVE_FORMATS)}, not "
+            f"{path.name!r}"
+        )
+    headers = WAVE_FORMATS[name][2]
+    if compiles("".join(f"#include <{header}>\n" for header in headers)):
+        return path
+    other = path.with_suffix(".vcd")
+    warnings.warn(
+        f"{name.upper()} waves need the headers {' and '.join(headers)}, which g++ does not find; "
+        f"writing {other} instead",
+        stacklevel=2,
+    )
+    return other
 
 
 def design_verilog(config: Config, cache: str | Path | None = None) -> str:
@@ -68,7 +107,7 @@ def build_library(
     config: Config,
     *,
     verilog: str | None = None,
-    waves: bool = False,
+    waves: str | None = None,
     cache: str | Path | None = None,
 ) -> Path:
     """Shared library of the design and the C++ of this package.
@@ -78,8 +117,8 @@ def build_library(
     config : Config
     verilog : str, optional
         Text of a module ``hotline``; default: that of :func:`design_verilog`.
-    waves : bool
-        With VCD tracing.
+    waves : str, optional
+        With tracing of this format, one of :data:`WAVE_FORMATS`.
     cache : path, optional
         Folder of the builds; default: :func:`~hotline.host.cache.cache_folder`.
 
@@ -89,10 +128,13 @@ def build_library(
         A tool is missing or fails.
     """
     text = design_verilog(config, cache) if verilog is None else verilog
+    # A module that is not inlined is compiled once, not once for each bank.
+    text = _BANK.sub(r"\g<0> /*verilator no_inline_module*/", text) + clocked_top(config)
     sources = sorted(_SOURCES.iterdir())
-    flags = f"-fPIC -std=c++17 -DHOTLINE_WAVES={int(waves)} -I{_SOURCES}"
-    arguments = [*_ARGUMENTS, "-CFLAGS", flags, *(["--trace"] if waves else [])]
-    arguments += [str(_SOURCES / "backend.cpp"), "hotline.v"]
+    option, number, _, libraries = WAVE_FORMATS[waves] if waves else ("--no-trace", 0, (), "")
+    flags = f"-fPIC -std=c++17 -DHOTLINE_WAVES={number} -I{_SOURCES}"
+    arguments = [*_ARGUMENTS, "-CFLAGS", flags, "-LDFLAGS", f"-shared {libraries}".strip()]
+    arguments += [option, str(_SOURCES / "backend.cpp"), "hotline.v"]
 
     def build(folder: Path) -> None:
         (folder / "hotline.v").write_text(text)

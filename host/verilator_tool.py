@@ -19,13 +19,26 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["build_key", "cached_build", "compile_model", "compiler_version", "tool_environment"]
+__all__ = [
+    "build_key",
+    "cached_build",
+    "compile_model",
+    "compiler_version",
+    "compiles",
+    "tool_environment",
+]
 
 #: The wheel's makefile wants this to find its precompiled header with every g++.
 _MAKE_VARIABLES = ("CFG_CXXFLAGS_PCH_I=-include",)
 
 #: Objects that are the same for every design.
-_RUNTIME_OBJECTS = ("verilated.o", "verilated_vpi.o", "verilated_threads.o", "verilated_vcd_c.o")
+_RUNTIME_OBJECTS = (
+    "verilated.o",
+    "verilated_vpi.o",
+    "verilated_threads.o",
+    "verilated_vcd_c.o",
+    "verilated_fst_c.o",
+)
 
 
 def tool_environment() -> dict[str, str]:
@@ -54,6 +67,13 @@ def compiler_version() -> str:
     """Versions of Verilator and g++, for the key of a build."""
     compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
     return f"{importlib.metadata.version('verilator')} {compiler.stdout.splitlines()[0]}"
+
+
+@cache
+def compiles(source: str) -> bool:
+    """Whether g++ accepts a source text."""
+    command = ["g++", "-x", "c++", "-fsyntax-only", "-"]
+    return subprocess.run(command, input=source, text=True, capture_output=True).returncode == 0
 
 
 def build_key(*parts: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from cocotb.task import bridge
 from cocotb.triggers import FallingEdge
 from harness.axi_memory import AxiMemory, AxiTiming
-from harness.bench import Bench, config
+from harness.bench import Bench, config, random_generator
 from harness.cocotb_backend import HarnessBackend
 from harness.pair import Pair
 from harness.traffic import Traffic
@@ -18,7 +18,8 @@ from harness.traffic import Traffic
 from hotline.gen.commands import Opcode
 from hotline.golden.descriptor import Descriptor
 from hotline.golden.memory import Memory
-from hotline.host.cocotb_backend import attach_peer
+from hotline.host.backends import Backend
+from hotline.host.cocotb_backend import CocotbBackend
 from hotline.host.device import Device
 
 _VALIDS = ("m_axi_arvalid", "m_axi_awvalid", "m_axi_wvalid", "s_axil_bvalid", "s_axil_rvalid")
@@ -40,7 +41,7 @@ def _bus(bench: Bench, memory: Memory, timing: AxiTiming) -> AxiMemory:
     )
 
 
-def _commands(backend: HarnessBackend, rng: np.random.Generator) -> None:
+def _commands(backend: Backend, rng: np.random.Generator) -> None:
     """Random commands on both devices; :class:`Pair` compares all memory after each."""
     pair = Pair(config(), rng, backend=backend)
     traffic = Traffic(pair, rng, tables=3, rows=30, row_bytes=min(100, config().max_row_bytes))
@@ -65,12 +66,12 @@ async def commands_on_a_rough_bus(dut) -> None:
 
 @cocotb.test
 async def commands_with_an_independent_peer(dut) -> None:
-    bench = _bench(dut)
-    memory = Memory()
-    attach_peer(dut, memory, 1 << config().addr_width)
-    backend = HarnessBackend(bench, memory)
-    await bench.start()
-    await _on_thread(_commands, backend, bench.rng)
+    """Registers and memory by the agents of cocotbext-axi."""
+
+    def work() -> None:
+        _commands(CocotbBackend(config(), dut=dut), random_generator())
+
+    await _on_thread(work)
 
 
 def _start_load(backend: HarnessBackend, count: int) -> None:

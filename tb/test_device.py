@@ -128,6 +128,16 @@ def test_a_hung_device_is_noticed() -> None:
         future.result(9)
 
 
+def test_runs_until_a_completion() -> None:
+    with Device.open("verilator", CONFIG) as device:
+        futures = [device.submit(Descriptor(opcode=Opcode.NOP, tag=tag)) for tag in range(3)]
+        records = [future.descriptor.completion for future in futures]
+        passed = [device.backend.run_until_completion(record, 10_000) for record in records]
+        assert min(passed) > 200  # the reads of a descriptor and a write
+        assert device.memory.view(records[2], 64)[60] == 1
+        assert device.backend.run_until_completion(records[0], 10_000) == 0
+
+
 # ---- errors --------------------------------------------------------------------------------------
 
 

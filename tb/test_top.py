@@ -34,7 +34,7 @@ def test_independent_peer(name: str) -> None:
     config = SYSTEM_CONFIGS[name]
     design = Hotline(config)
     run_bench(
-        to_verilog(design, "hotline") + peer_verilog(design, ("m_axi_",)),
+        to_verilog(design, "hotline") + peer_verilog(design),
         "hotline_peer",
         "cocotb_top",
         config=config,

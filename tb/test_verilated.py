@@ -13,7 +13,9 @@ from harness.build import SIM_FOLDER
 from hotline.gen.config import Config
 from hotline.gen.presets import preset
 from hotline.gen.verilog import to_verilog
+from hotline.host import verilated_build
 from hotline.host.verilated import DECERR, BusTiming, ProtocolError, VerilatorBackend
+from hotline.host.verilator_tool import compiles
 
 SOURCE, TARGET = 0x1000_0000, 0x2000_0000
 CACHE = SIM_FOLDER / "library"
@@ -160,15 +162,78 @@ def test_timeout() -> None:
     with _backend(preset("ecp5")) as device:
         with pytest.raises(TimeoutError, match="no irq within 100 cycles"):
             device.run(100, "irq")
-        with pytest.raises(ValueError, match="until must be irq, idle or cycles, not 'x'"):
+        with pytest.raises(ValueError, match="until must be irq, idle, cycles or flag, not 'x'"):
             device.run(100, "x")
+
+
+def test_outstanding_limits() -> None:
+    most, taken = [], []
+    for timing in (BusTiming(50, 5), BusTiming(50, 5, read_outstanding=3, write_outstanding=1)):
+        with _backend(preset("ecp5"), timing=timing) as device:
+            _start(device, 50)
+            taken.append(device.run(100_000, "irq"))
+            _compare(device, 50)
+            most.append((device.statistics.most_reads, device.statistics.most_writes))
+    assert most[0][0] > 3 and most[1] == (3, 1)
+    # Three bursts of four beats in 50 cycles, and one write of a beat in about seven.
+    assert taken[0] < 300 and taken[1] > 50 // 3 * 50
+
+
+def test_runs_until_a_word_of_memory_changes() -> None:
+    with _backend(preset("ecp5")) as device:
+        _start(device, 100)
+        target = device.memory.regions[1][1]
+        device.run(10_000, "flag", TARGET + 4 * 32)
+        assert target[: 4 * 32 + 4].any() and not target[-32:].any()
+        assert not device.irq
+        device.run(10_000, "irq")
+        assert device.run(10, "flag", TARGET) == 0
+        with pytest.raises(TimeoutError, match="no flag within 50 cycles"):
+            device.run(50, "flag", TARGET + 4 * 32 * 100)
+        with pytest.raises(ValueError, match="lie in a region of the memory, which 0x7 does not"):
+            device.run(10, "flag", 7)
+
+
+def _signals(file: Path) -> str:
+    return file.read_bytes().decode("latin-1")
 
 
 def test_waves(tmp_path: Path) -> None:
     file = tmp_path / "dump.vcd"
     with _backend(preset("tiny"), waves=file) as device:
         device.run(20)
-    assert "m_axi_araddr" in file.read_text()
+        device.stop_waves()
+        size = file.stat().st_size
+        device.run(20)
+        assert file.stat().st_size == size
+        device.start_waves(tmp_path / "part.vcd")
+        device.run(20)
+        with pytest.raises(ValueError, match="must end in .vcd, as the option waves does"):
+            device.start_waves(tmp_path / "part.fst")
+    assert "m_axi_araddr" in _signals(file) and "m_axi_araddr" in _signals(device.waves)
+
+
+def test_fst_waves(tmp_path: Path) -> None:
+    file = tmp_path / "dump.fst"
+    if not compiles("#include <zlib.h>\n#include <lz4.h>\n"):
+        pytest.skip("the headers zlib.h and lz4.h, which FST needs, are not installed")
+    with _backend(preset("tiny"), waves=file) as device:
+        device.run(200)
+    # Block type 0 (header) of 329 bytes begins every FST file.
+    assert file.read_bytes()[:9] == b"\0" + (329).to_bytes(8, "big")
+
+
+def test_fst_falls_back_to_vcd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verilated_build, "compiles", lambda source: False)
+    with pytest.warns(UserWarning, match="FST waves need the headers zlib.h and lz4.h"):
+        device = _backend(preset("tiny"), waves=tmp_path / "dump.fst")
+    with device:
+        device.run(20)
+    assert device.waves == tmp_path / "dump.vcd" and device.waves.stat().st_size > 100
+    with pytest.raises(ValueError, match="must end in .vcd or .fst, not 'x.txt'"):
+        _backend(preset("tiny"), waves=tmp_path / "x.txt")
+    with _backend(preset("tiny")) as silent, pytest.raises(ValueError, match="the option waves"):
+        silent.start_waves(tmp_path / "dump.vcd")
 
 
 @pytest.mark.parametrize(
@@ -176,6 +241,7 @@ def test_waves(tmp_path: Path) -> None:
     [
         ({"read_latency": 0}, "read_latency must be at least 1 and ascending, not 0..0"),
         ({"w_pause": 1.0}, "w_pause must be at least 0 and below 1"),
+        ({"read_outstanding": 0}, "read_outstanding must be at least 1, or None, not 0"),
         ({"read_bandwidth": 0}, "read_bandwidth must be above 0 and at most 1"),
     ],
 )

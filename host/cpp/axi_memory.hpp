@@ -24,7 +24,7 @@ namespace hotline {
 
 enum Response : uint8_t { OKAY = 0, SLVERR = 2, DECERR = 3 };
 
-// Mirrors `_Timing` in verilated.py.
+// Mirrors `CTiming` in verilated_library.py.
 struct Timing {
     uint32_t read_latency[2];   // least and greatest cycles from AR to the first R beat
     uint32_t write_latency[2];  // from the last W beat to B
@@ -33,10 +33,12 @@ struct Timing {
     double pause[5];            // probability per cycle on AR, R, AW, W, B
     double read_bandwidth;      // R beats per cycle, at most 1
     double write_bandwidth;     // W beats per cycle, at most 1
+    uint32_t read_outstanding;  // bursts that are taken before one is answered; 0 for any number
+    uint32_t write_outstanding;
     uint64_t seed;
 };
 
-// Mirrors `_Statistics` in verilated.py.
+// Mirrors `CStatistics` in verilated_library.py.
 struct Statistics {
     uint64_t cycles, read_bursts, read_beats, read_stalls, write_bursts, write_beats, write_stalls;
     uint64_t most_reads, most_writes, outside;
@@ -185,12 +187,13 @@ class AxiMemory {
     const SlaveSide& drive() {
         ++statistics.cycles;
         const uint64_t now = statistics.cycles;
-        out_.arready = !paused(0);
+        out_.arready = room(reads_.size(), timing_.read_outstanding) && !paused(0);
         read_tokens_ = std::min(1.0, read_tokens_ + timing_.read_bandwidth);
         if (!out_.rvalid && !reads_.empty() && read_tokens_ > 0.999999 && !paused(1)) {
             offer_read(now);
         }
-        out_.awready = !paused(2);
+        const size_t writes = addressed_.size() + writes_.size();
+        out_.awready = room(writes, timing_.write_outstanding) && !paused(2);
         write_tokens_ = std::min(1.0, write_tokens_ + timing_.write_bandwidth);
         out_.wready = write_tokens_ > 0.999999 && !paused(3);
         if (!out_.bvalid && !writes_.empty() && !paused(4)) offer_answer(now);
@@ -238,6 +241,8 @@ class AxiMemory {
         const double p = timing_.pause[channel];
         return p > 0 && (next_random() >> 11) * 0x1p-53 < p;
     }
+
+    static bool room(size_t flying, uint32_t limit) { return limit == 0 || flying < limit; }
 
     uint32_t draw(const uint32_t range[2]) { return range[0] + below(range[1] - range[0] + 1); }
 

@@ -1,11 +1,19 @@
 // The Verilated top with a clock, a memory on its AXI4 master and a master on its registers,
 // behind a C interface for ctypes. One thread; errors come back as text, never as exceptions.
+//
+// The inputs of the model go through registers of its wrapper (clocked_top.py): what is set here
+// reaches the design at the next rising edge, and after that edge all outputs of the cycle are
+// settled. So logic is evaluated once a cycle, not once for each change of an input.
 
 #include "Vhotline.h"
 #include "axi_memory.hpp"
 #include "verilated.h"
-#if HOTLINE_WAVES
+#if HOTLINE_WAVES == 1
 #include "verilated_vcd_c.h"
+using Waves = VerilatedVcdC;
+#elif HOTLINE_WAVES == 2
+#include "verilated_fst_c.h"
+using Waves = VerilatedFstC;
 #endif
 
 using hotline::AxiMemory;
@@ -39,9 +47,7 @@ class Simulation {
     }
 
     ~Simulation() {
-#if HOTLINE_WAVES
-        if (trace_) trace_->close();
-#endif
+        close_waves();
         top_->final();
     }
 
@@ -49,13 +55,23 @@ class Simulation {
 
     bool open_waves(const char* path) {
 #if HOTLINE_WAVES
-        trace_ = std::make_unique<VerilatedVcdC>();
-        top_->trace(trace_.get(), 99);
-        trace_->open(path);
-        return trace_->isOpen();
+        if (!waves_) {
+            waves_ = std::make_unique<Waves>();
+            top_->trace(waves_.get(), 99);
+        } else if (waves_->isOpen()) {
+            waves_->close();
+        }
+        waves_->open(path);
+        return waves_->isOpen();
 #else
         (void)path;
         return false;
+#endif
+    }
+
+    void close_waves() {
+#if HOTLINE_WAVES
+        if (waves_ && waves_->isOpen()) waves_->close();
 #endif
     }
 
@@ -64,20 +80,23 @@ class Simulation {
         quiet_registers();
         memory.clear();
         drive(SlaveSide());
-        for (uint32_t i = 0; i < cycles; ++i) edge(false);
+        // One more, because the design sees its reset a cycle late.
+        for (uint32_t i = 0; i <= cycles; ++i) edge(false);
         if (any_valid()) memory.fail("a VALID is high during reset");
         top_->aresetn = 1;
-        fall();
+        edge(false);
         if (any_valid()) memory.fail("a VALID is high after reset");
     }
 
-    int32_t run(uint64_t limit, bool until_irq) {
+    // Until `limit` cycles have passed, or `irq` is high, or the 32-bit word at `flag` is not 0.
+    int32_t run(uint64_t limit, bool until_irq, const volatile uint32_t* flag) {
+        const auto reached = [&] { return (until_irq && top_->irq) || (flag && *flag); };
         for (uint64_t i = 0; i < limit; ++i) {
-            if (until_irq && top_->irq) return DONE;
+            if (reached()) return DONE;
             edge(true);
             if (!memory.failure.empty()) return FAILED;
         }
-        return until_irq && !top_->irq ? TIMEOUT : DONE;
+        return (until_irq || flag) && !reached() ? TIMEOUT : DONE;
     }
 
     int32_t poll(uint32_t offset, uint32_t mask, uint32_t value, uint64_t limit) {
@@ -92,7 +111,7 @@ class Simulation {
             }
             if ((word & mask) == value) return DONE;
             if (memory.statistics.cycles >= end) return TIMEOUT;
-            if (run(kStatusInterval, false) != DONE) return FAILED;
+            if (run(kStatusInterval, false, nullptr) != DONE) return FAILED;
         }
     }
 
@@ -103,20 +122,19 @@ class Simulation {
         top_->s_axil_wstrb = strobe;
         top_->s_axil_wvalid = 1;
         top_->s_axil_bready = 1;
+        bool aw = true, w = true;  // valid in this cycle
+        edge(true);
         for (uint32_t i = 0; i < kRegisterTimeout; ++i) {
-            fall();
-            const bool aw = top_->s_axil_awvalid && top_->s_axil_awready;
-            const bool w = top_->s_axil_wvalid && top_->s_axil_wready;
+            aw = aw && !top_->s_axil_awready;
+            w = w && !top_->s_axil_wready;
             const bool b = top_->s_axil_bvalid;
             *response = top_->s_axil_bresp;
+            top_->s_axil_awvalid = aw;
+            top_->s_axil_wvalid = w;
+            if (b) quiet_registers();
             edge(true);
-            if (aw) top_->s_axil_awvalid = 0;
-            if (w) top_->s_axil_wvalid = 0;
             if (b) {
-                if (top_->s_axil_awvalid || top_->s_axil_wvalid) {
-                    memory.fail("B on AXI4-Lite before AW and W were taken");
-                }
-                quiet_registers();
+                if (aw || w) memory.fail("B on AXI4-Lite before AW and W were taken");
                 return memory.failure.empty() ? DONE : FAILED;
             }
         }
@@ -129,17 +147,18 @@ class Simulation {
         top_->s_axil_araddr = offset;
         top_->s_axil_arvalid = 1;
         top_->s_axil_rready = 1;
+        bool ar = true;  // valid in this cycle
+        edge(true);
         for (uint32_t i = 0; i < kRegisterTimeout; ++i) {
-            fall();
-            const bool ar = top_->s_axil_arvalid && top_->s_axil_arready;
+            ar = ar && !top_->s_axil_arready;
             const bool r = top_->s_axil_rvalid;
             *value = top_->s_axil_rdata;
             *response = top_->s_axil_rresp;
+            top_->s_axil_arvalid = ar;
+            if (r) quiet_registers();
             edge(true);
-            if (ar) top_->s_axil_arvalid = 0;
             if (r) {
-                if (top_->s_axil_arvalid) memory.fail("R on AXI4-Lite before AR was taken");
-                quiet_registers();
+                if (ar) memory.fail("R on AXI4-Lite before AR was taken");
                 return memory.failure.empty() ? DONE : FAILED;
             }
         }
@@ -148,10 +167,7 @@ class Simulation {
         return FAILED;
     }
 
-    bool irq() {
-        fall();
-        return top_->irq;
-    }
+    bool irq() const { return top_->irq; }
 
   private:
     VerilatedContext context_;
@@ -159,7 +175,7 @@ class Simulation {
     const uint32_t data_bytes_;
     uint64_t time_ = 0;
 #if HOTLINE_WAVES
-    std::unique_ptr<VerilatedVcdC> trace_;
+    std::unique_ptr<Waves> waves_;
 #endif
 
     void quiet_registers() {
@@ -176,32 +192,28 @@ class Simulation {
 
     void dump(uint64_t offset) {
 #if HOTLINE_WAVES
-        if (trace_) trace_->dump(time_ * kPeriodPs + offset);
+        if (waves_ && waves_->isOpen()) waves_->dump(time_ * kPeriodPs + offset);
 #else
         (void)offset;
 #endif
     }
 
-    // Second half of a cycle: all inputs of this cycle are in place, outputs settle.
-    void fall() {
-        top_->aclk = 0;
-        top_->eval();
-    }
-
-    // Finish the current cycle with its rising edge, and drive the inputs of the next one.
+    // Finish the current cycle: decide what its outputs make of the next one's inputs, and go there
+    // with a rising edge.
     void edge(bool traffic) {
-        fall();
-        dump(kPeriodPs / 2);
-        if (traffic) memory.sample(sampled());
-        top_->aclk = 1;
-        top_->eval();
-        ++time_;
-        dump(0);
         if (traffic) {
+            memory.sample(sampled());
             drive(memory.drive());
         } else {
             ++memory.statistics.cycles;
         }
+        top_->aclk = 0;
+        top_->eval();
+        dump(kPeriodPs / 2);
+        top_->aclk = 1;
+        top_->eval();
+        ++time_;
+        dump(0);
     }
 
     template <class Port> static const uint8_t* bytes(const Port& port) {
@@ -274,8 +286,10 @@ void hotline_errors(Simulation* s, const hotline::ErrorRange* ranges, uint64_t c
 
 void hotline_reset(Simulation* s, uint32_t cycles) { s->reset(cycles); }
 
-int32_t hotline_run(Simulation* s, uint64_t limit, int32_t until_irq) {
-    return s->run(limit, until_irq != 0);
+void hotline_end_waves(Simulation* s) { s->close_waves(); }
+
+int32_t hotline_run(Simulation* s, uint64_t limit, int32_t until_irq, const uint32_t* flag) {
+    return s->run(limit, until_irq != 0, flag);
 }
 
 int32_t hotline_poll(Simulation* s, uint32_t offset, uint32_t mask, uint32_t value,
