@@ -121,29 +121,30 @@ class Aligner(wiring.Component):
         valid, done = Signal(), Signal()
         fresh = Signal(init=1)
         final = Signal()
-        faulted, row, take = Signal(), Signal(), Signal()
+        faulted, take = Signal(), Signal()
+        row, marker = Signal(), Signal()  # there is a shape with data, or without
         m.d.comb += [
             self.shapes.ready.eq(~valid | done),
             final.eq(Mux(fresh, single, left == 1)),
             faulted.eq(self.read_fault | self.index_fault),
-            row.eq(valid & shape.move & ~faulted),
             self.beats.ready.eq(take),
         ]
         with m.If(self.shapes.ready):
             m.d.sync += [
                 valid.eq(self.shapes.valid),
+                row.eq(self.shapes.valid & self.shapes.payload.move),
+                marker.eq(self.shapes.valid & ~self.shapes.payload.move),
                 shape.eq(self.shapes.payload),
                 single.eq(self.shapes.payload.beats == 1),
             ]
         with m.If(take):
             m.d.sync += [fresh.eq(final), left.eq(Mux(fresh, shape.beats, left) - 1)]
+        # Nothing comes after a fault.
         with m.If(take & self.beats.payload.fault):
-            m.d.sync += self.read_fault.eq(1)
-        with m.If(valid & ~shape.move & shape.fault & done):
-            m.d.sync += self.index_fault.eq(1)
+            m.d.sync += [self.read_fault.eq(1), row.eq(0), marker.eq(0)]
+        with m.If(marker & shape.fault & done):
+            m.d.sync += [self.index_fault.eq(1), row.eq(0), marker.eq(0)]
 
-        marker = Signal()
-        m.d.comb += marker.eq(valid & ~shape.move & ~faulted)
         if self.config.data_words == 1:
             self._pass(m, shape, row, marker, fresh, final, take, done)
         else:

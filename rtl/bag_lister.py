@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config
 from hotline.rtl.hot_update import one_hot_first
 from hotline.rtl.interfaces import row_entry
-from hotline.rtl.register_slice import register_slice
 from hotline.rtl.small_fifo import SmallFIFO
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["BagLister", "bag_group", "weight_pick"]
 
@@ -104,8 +104,8 @@ class BagLister(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
-        # The choice of a lane ends in this slice, and the stall of the rows.
-        m.submodules.events = events = register_slice(self.config, _event(self.config))
+        # The choice of a lane ends in these registers, and the stall of the rows.
+        m.submodules.events = events = StreamRegister(_event(self.config))
         self._choose(m, events.input)
         self._close(m, events.output)
         return m
@@ -191,7 +191,6 @@ class BagLister(wiring.Component):
         to_pick, room, step, taken = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             has_key.eq(event.has_key & ~keyed),
-            upcoming.eq(Mux(opened, table + 1, 0)),
             same.eq(opened & has_key & (key_table == table)),
             follows.eq(key_table == upcoming),
             ends.eq(upcoming == self.num_tables),
@@ -225,7 +224,7 @@ class BagLister(wiring.Component):
                 held.eq(0),
             ]
             with m.If(~same):
-                m.d.sync += table.eq(upcoming)
+                m.d.sync += [table.eq(upcoming), upcoming.eq(Mux(closed, 0, upcoming + 1))]
             with m.If(takes_key):
                 m.d.sync += [
                     held.row.eq(event.key[: config.row_bits]),

@@ -386,13 +386,13 @@ class CommandProcessor(wiring.Component):
                 m.d.comb += [fail_status.eq(self.fault_status), fail_info.eq(self.fault_info)]
                 with m.If(self.resetting):
                     m.next = "DRAIN"
-                # What is known of the cycle before `start` does not count.
-                with m.Elif(self.fault & waited.any()):
+                # What is known of the cycles before the blocks have seen `start` does not count.
+                with m.Elif(self.fault & waited[1:].any()):
                     m.d.comb += fail.eq(1)
                     m.next = "ABORT"
                 with m.Else():
                     m.d.sync += waited.eq(waited_longer)
-                    with m.If(self.command_done & self.write_idle & waited[1:].any()):
+                    with m.If(self.command_done & self.write_idle & waited[2]):
                         m.next = "SUCCESS"
                         with m.If(opcode == Opcode.COMMIT):
                             # Without a record there is no mark to clear.

@@ -18,6 +18,7 @@ from hotline.rtl.interfaces import (
     bus_address,
     hot_request,
     key_group,
+    list_beat,
     read_beat,
     read_request,
     windows,
@@ -143,6 +144,9 @@ class Datapath(wiring.Component):
         self._split, self._commit, self._learns, self._load, self._moves = (
             Signal(name=name) for name in ("split", "commit", "learns", "load", "moves")
         )
+        # It comes late, and goes to all blocks.
+        self._start = Signal(name="begin")
+        m.d.sync += self._start.eq(self.start)
         # In registers, since all routes hang on them; known long before `start`.
         m.d.sync += [
             self._split.eq(opcode == Opcode.SPLIT),
@@ -206,7 +210,7 @@ class Datapath(wiring.Component):
         keys, table, learner, classifier = self._keys, self._table, self._learner, self._classifier
         job, load = self.job, self._load
         m.d.comb += [
-            keys.start.eq(self.start & (self._split | self._learns)),
+            keys.start.eq(self._start & (self._split | self._learns)),
             keys.mode.eq(load),
             keys.one_hot.eq(job.one_hot),
             keys.aligned.eq(self._learns),
@@ -217,15 +221,15 @@ class Datapath(wiring.Component):
             keys.lengths.eq(job.lengths),
             keys.table_valid.eq(self.table_write.valid),
             keys.table_write.eq(self.table_write.payload),
-            learner.start.eq(self.start & self._learns),
+            learner.start.eq(self._start & self._learns),
             learner.mode.eq(load),
             learner.clear.eq(self.learner_clear),
             learner.abort.eq(self.halt),
-            classifier.start.eq(self.start & self._split),
+            classifier.start.eq(self._start & self._split),
             classifier.gather.eq(job.gather),
             classifier.all_rows.eq(job.gather_hot),
             self.start_ready.eq(classifier.ready),
-            table.scan.eq(self.start & self._commit),
+            table.scan.eq(self._start & self._commit),
             table.scan_all.eq(job.scan_all),
             table.scan_fill.eq(job.fill),
             self.sweep_done.eq(table.sweep_done),
@@ -274,7 +278,7 @@ class Datapath(wiring.Component):
         with m.Elif(fills):
             m.d.sync += direction.eq(Mux(job.back, Direction.BACK, Direction.FILL))
         m.d.comb += [
-            mover.start.eq(self.start & (self._moves | job.gather | job.fill)),
+            mover.start.eq(self._start & (self._moves | job.gather | job.fill)),
             mover.direction.eq(direction),
             mover.hot_rows.eq(job.gather_hot),
             mover.add.eq(job.add),
@@ -290,7 +294,7 @@ class Datapath(wiring.Component):
             mover.table_write.valid.eq(self.table_write.valid),
             mover.table_write.payload.eq(self.table_write.payload),
             self.table_write.ready.eq(1),
-            reader.start.eq(self.start & self._moves),
+            reader.start.eq(self._start & self._moves),
             reader.addr.eq(job.lists),
             reader.count.eq(job.count),
             reader.records.eq(job.opcode == Opcode.FILL),
@@ -315,7 +319,7 @@ class Datapath(wiring.Component):
             classifier.num_tables.eq(job.num_tables),
             mover.pool.eq(job.pool),
             mover.weighted.eq(weighted),
-            weights.start.eq(self.start & weighted),
+            weights.start.eq(self._start & weighted),
             weights.addr.eq(job.weights),
             weights.count.eq(job.num_keys),
         ]
@@ -327,16 +331,20 @@ class Datapath(wiring.Component):
     def _connect_writes(self, m: Module) -> None:
         """The lists, the records of COMMIT in the place of the last list, and the rows."""
         writes, table = self._writes, self._table
+        # The path of the scan ends here.
+        self._records = records = register_slice(self.config, list_beat(self.config))
+        m.submodules.records = ResetInserter(self.flush)(records)
+        wiring.connect(m, table.records, records.input)
         for i, (name, writer) in enumerate(zip(LISTS, self._lists, strict=True)):
             source = getattr(self._classifier, name)
             m.d.comb += [writer.start.eq(self.list_start[i]), writer.base.eq(self.list_base)]
             if i == len(LISTS) - 1:
-                _join(m, writer.input, (~self._commit, source), (self._commit, table.records))
+                _join(m, writer.input, (~self._commit, source), (self._commit, records.output))
             else:
                 wiring.connect(m, source, writer.input)
             wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
         with m.If(self._commit & self.halt):
-            m.d.comb += [table.records.ready.eq(1), table.rows.ready.eq(1)]
+            m.d.comb += [records.output.ready.eq(1), table.rows.ready.eq(1)]
         wiring.connect(m, self._mover.output, writes.channel[_MOVED_ROWS])
         wiring.connect(m, wiring.flipped(self.record), writes.channel[_CONTROL])
 
@@ -349,10 +357,11 @@ class Datapath(wiring.Component):
         scanned, ready, finished = Signal(), Signal(), Signal()
         with m.If(table.scan_done):
             m.d.sync += scanned.eq(1)
-        with m.If(self.start):
+        with m.If(self._start):
             m.d.sync += scanned.eq(0)
         lists_out = Signal()
-        m.d.comb += lists_out.eq(~Cat(writer.output.valid for writer in self._lists).any())
+        ends = (*(writer.output for writer in self._lists), self._records.output)
+        m.d.comb += lists_out.eq(~Cat(end.valid for end in ends).any())
         with m.Switch(opcode):
             with m.Case(Opcode.SPLIT):
                 gathered = ~self.job.gather | mover.done
@@ -402,7 +411,7 @@ class Datapath(wiring.Component):
         m.d.sync += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
         for fault, code, info in reversed(faults):
             with m.If(fault):
-                m.d.comb += [self.fault_status.eq(code), self.fault_info.eq(info)]
+                m.d.sync += [self.fault_status.eq(code), self.fault_info.eq(info)]
 
         counts = self.results
         with m.Switch(opcode):

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.group_cutter import GroupCutter, cut
-from hotline.rtl.index_gearbox import WORD_BITS, IndexGearbox
+from hotline.rtl.index_gearbox import WORD_BITS, IndexGearbox, word_group
 from hotline.rtl.interfaces import (
     Status,
     TableField,
@@ -19,7 +19,7 @@ from hotline.rtl.interfaces import (
     read_request,
     table_write,
 )
-from hotline.rtl.length_checker import KeyMode, LengthChecker
+from hotline.rtl.length_checker import KeyMode, LengthChecker, length_token
 from hotline.rtl.linear_reader import LinearReader
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.stream_register import StreamRegister
@@ -38,7 +38,7 @@ class KeyStream(wiring.Component):
 
     One group a cycle: with one-hot samples of at least `lanes` tables, `lanes` keys a group, so one
     bus beat a cycle where lanes = data_words. A bag begins a new group. KEY_LIST gives one
-    key every two cycles. The latency from beat to group is at most eight cycles. `groups`
+    key every two cycles. The latency from beat to group is at most ten cycles. `groups`
     stalls the stream, never the bus: what was requested is buffered by the read engine.
 
     The first error of spec section 7 in stream order ends the command with an error group; in a
@@ -156,7 +156,15 @@ class KeyStream(wiring.Component):
             ]
         for part in (checker, cutter, gearbox):
             m.d.comb += part.start.eq(self.start)
-        wiring.connect(m, checker.tokens, cutter.tokens)
+        tokens, groups = checker.tokens, gearbox.groups
+        if not config.narrow:
+            # The stalls of the cutter, and of the consumer, end here too where the clock is fast.
+            m.submodules.tokens = next_token = StreamRegister(length_token(config))
+            m.submodules.words = next_words = register_slice(config, word_group(config))
+            wiring.connect(m, tokens, next_token.input)
+            wiring.connect(m, groups, next_words.input)
+            tokens, groups = next_token.output, next_words.output
+        wiring.connect(m, tokens, cutter.tokens)
         # Without this register the stall of a group would reach back to the lengths.
         m.submodules.cuts = cuts = StreamRegister(cut(config))
         wiring.connect(m, cutter.cuts, cuts.input)
@@ -169,8 +177,8 @@ class KeyStream(wiring.Component):
         m.submodules.out = out = StreamRegister(key_group(config))
         wiring.connect(m, out.output, wiring.flipped(self.groups))
         move = out.input.ready
-        m.d.comb += gearbox.groups.ready.eq(move)
-        stage = self._look_up(m, gearbox.groups, move)
+        m.d.comb += groups.ready.eq(move)
+        stage = self._look_up(m, groups, move)
         stage = self._compare(m, stage, move)
         self._deliver(m, stage, out.input, stopped, checker.info)
         return m

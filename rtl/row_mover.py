@@ -305,11 +305,19 @@ class RowMover(wiring.Component):
     ) -> tuple[wiring.PureInterface, wiring.PureInterface]:
         """Before the writer: the sums. Returns its streams."""
         m.submodules.pool = pool = RowPool(self.config)
+        # Here end the choices between rows and sums of two rows, and between those and sums of
+        # bags.
+        m.submodules.next_total = next_total = register_slice(self.config, beats.payload.shape())
+        m.submodules.next_sum = next_sum = register_slice(self.config, beats.payload.shape())
+        m.submodules.next_start = next_start = register_slice(self.config, row_place(self.config))
         m.d.comb += [pool.pool.eq(self.pool), pool.weighted.eq(self.weighted)]
         connect(m, flipped(self.weights), pool.weights)
         connect(m, places, pool.places)
-        connect(m, beats, pool.beats)
-        return pool.sum_places, pool.sums
+        connect(m, beats, next_total.input)
+        connect(m, next_total.output, pool.beats)
+        connect(m, pool.sums, next_sum.input)
+        connect(m, pool.sum_places, next_start.input)
+        return next_start.output, next_sum.output
 
     def _add(
         self, m: Module, reads: wiring.PureInterface, beats: wiring.PureInterface

@@ -130,16 +130,17 @@ class RowPool(wiring.Component):
         m.d.comb += left.eq(returned + popped)
 
         out, places = self.sums, self.sum_places
-        waiting = self._sums.output
+        waiting, starts = self._sums.output, self._starts.output
         with m.If(self.pool):
             m.d.comb += [
                 out.valid.eq(waiting.valid | ending),
-                out.payload.eq(waiting.payload.beat),
+                out.payload.eq(waiting.payload),
                 out.payload.end.eq(ending),
                 waiting.ready.eq(out.ready & ~ending),
                 popped.eq(waiting.valid & waiting.ready),
-                places.valid.eq(waiting.valid),
-                places.payload.start.eq(waiting.payload.start),
+                places.valid.eq(starts.valid),
+                places.payload.start.eq(starts.payload.start),
+                starts.ready.eq(places.ready),
             ]
         with m.Else():
             m.d.comb += [
@@ -181,20 +182,21 @@ class RowPool(wiring.Component):
         now = Signal(pool_place(config), reset_less=True)
         length, left = Signal.like(self._length), Signal.like(self._length)
         valid, fits, fresh = Signal(), Signal(), Signal(init=1)
+        live, needs_weight = Signal(), Signal()
         queue = Signal(self.queues, init=1)
         take, finishes, row, sized = Signal(), Signal(), Signal(), Signal.like(self._length)
         loads = Signal()
         m.d.comb += [
             sized.eq((place.words + (config.data_words - 1)) >> shift),
-            row.eq(valid & fits & ~now.end & ~(full & queue).any()),
-            take.eq(row & (now.zero | (beats.valid & (weight.valid | ~self.weighted)))),
+            row.eq(live & ~(full & queue).any()),
+            take.eq(row & (now.zero | beats.valid) & (weight.valid | ~needs_weight)),
             finishes.eq(left == 1),
             loads.eq(self.pool & (~valid | (take & finishes) | ending & self.sums.ready)),
             entered.eq(take),
             admitted.eq(Mux(take, queue, 0)),
             # All is out but the end of the list.
             ending.eq(valid & now.end & empty & beats.valid & beats.payload.end),
-            weight.ready.eq(take & finishes & ~now.zero & self.weighted),
+            weight.ready.eq(take & finishes & needs_weight),
         ]
         with m.If(self.pool):
             m.d.comb += [
@@ -208,11 +210,13 @@ class RowPool(wiring.Component):
                 length.eq(sized),
                 left.eq(sized),
                 fits.eq(place.end | (sized == self._length)),
+                live.eq(self.places.valid & ~place.end & (sized == self._length)),
+                needs_weight.eq(self.weighted & ~place.zero),
             ]
         with m.Elif(take):
             m.d.sync += left.eq(left - 1)
         with m.If(valid & ~fits & empty):
-            m.d.sync += [self._length.eq(length), fits.eq(1)]
+            m.d.sync += [self._length.eq(length), fits.eq(1), live.eq(1)]
         with m.If(take & finishes):
             m.d.sync += fresh.eq(now.close)
             with m.If(now.close):
@@ -234,7 +238,7 @@ class RowPool(wiring.Component):
             made.product.start.eq(now.start),
             made.product.fresh.eq(fresh),
             made.product.close.eq(now.close),
-            made.weight.eq(Mux(self.weighted & ~now.zero, weight.payload, _ONE)),
+            made.weight.eq(Mux(needs_weight, weight.payload, _ONE)),
             made.queue.eq(queue),
         ]
         return made, made_valid
@@ -281,7 +285,10 @@ class RowPool(wiring.Component):
         current, active = Signal(self.queues, init=1), Signal()
         index = Signal(self._index_bits)
         issue, final = Signal(), Signal()
+        # Places in the two queues behind the adders: of beats, and of rows.
         credits = Signal(range(_SUMS + 1), init=_SUMS)
+        row_credits = Signal(range(_SUMS + 1), init=_SUMS)
+        begins = index == 0
         waiting = Signal(self.queues)  # a product is there
         heads, tails = [], []
         for queue in range(self.queues):
@@ -318,14 +325,16 @@ class RowPool(wiring.Component):
             # Those after the current one come first.
             above.eq(ready & Cat(current[:n].any() if n else Const(0) for n in range(self.queues))),
             choice.eq(Mux(above.any(), one_hot_first(above), one_hot_first(ready))),
-            issue.eq(active & (waiting & current).any() & (credits != 0)),
+            issue.eq(
+                active & (waiting & current).any() & (credits != 0) & (~begins | (row_credits != 0))
+            ),
             issued.eq(Mux(issue, current, 0)),
             final.eq(index == self._length - 1),
         ]
         with m.If(issue):
             m.d.sync += index.eq(Mux(final, 0, index + 1))
         # What was the last beat of a queue shows too late for the choice: then choose again.
-        stuck = (index == 0) & ~(waiting & current).any()
+        stuck = begins & ~(waiting & current).any()
         with m.If(~active | (issue & final) | stuck):
             m.d.sync += active.eq(ready.any())
             with m.If(ready.any()):
@@ -375,7 +384,7 @@ class RowPool(wiring.Component):
         m.d.comb += [
             issue_line.enable.eq(1),
             issue_line.input.address.eq(sum_ports[1].addr),
-            issue_line.input.first.eq(index == 0),
+            issue_line.input.first.eq(begins),
             issue_line.input.last.eq(final),
             product_line.enable.eq(1),
             product_line.input.strobe.eq(product.strobe),
@@ -392,21 +401,29 @@ class RowPool(wiring.Component):
             sum_ports[0].data.eq(total),
         ]
 
-        layout = data.StructLayout(
-            {"beat": aligned_beat(config), "start": beat_address_bits(config)}
-        )
-        m.submodules.sums_fifo = self._sums = fifo = SmallFIFO(layout, _SUMS)
+        m.submodules.sums_fifo = self._sums = fifo = SmallFIFO(aligned_beat(config), _SUMS)
+        start = data.StructLayout({"start": beat_address_bits(config)})
+        m.submodules.starts_fifo = self._starts = starts = SmallFIFO(start, _SUMS)
         sent = fifo.input.payload
         m.d.comb += [
             fifo.input.valid.eq(done & about.close),
-            sent.beat.data.eq(total),
-            sent.beat.strobe.eq(about.strobe),
-            sent.beat.first.eq(issue_line.output.first),
-            sent.beat.last.eq(issue_line.output.last),
-            sent.start.eq(about.start),
+            sent.data.eq(total),
+            sent.strobe.eq(about.strobe),
+            sent.first.eq(issue_line.output.first),
+            sent.last.eq(issue_line.output.last),
+            starts.input.valid.eq(fifo.input.valid & sent.first),
+            starts.input.payload.start.eq(about.start),
         ]
         out = fifo.output
-        m.d.sync += credits.eq(credits - issue + kept + (out.valid & out.ready))
+        sent_row, kept_row = Signal(), Signal()
+        m.d.comb += [
+            sent_row.eq(starts.output.valid & starts.output.ready),
+            kept_row.eq(kept & sent.first),
+        ]
+        m.d.sync += [
+            credits.eq(credits - issue + kept + (out.valid & out.ready)),
+            row_credits.eq(row_credits - (issue & begins) + kept_row + sent_row),
+        ]
         return kept
 
 

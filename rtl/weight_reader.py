@@ -82,33 +82,41 @@ class WeightReader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.data), beats.input)
         wiring.connect(m, waiting.output, wiring.flipped(self.weights))
 
-        # Beats before `place` have been passed; the last of them is number `beats_in_all` - 1.
-        place, in_all = Signal(32 - shift), Signal(32 - shift)
-        pick, beat = self.picks, beats.output
-        here, passes, ended = Signal(), Signal(), Signal()
-        fits, good = Signal(), Signal()
+        # Beats before `place` have been passed; the last of them is number `in_all` - 1.
+        place, upcoming, in_all = (Signal(32 - shift) for _ in range(3))
+        beat, next_pick = beats.output, self.picks
+        pick, picked = Signal(weight_pick()), Signal()
+        fits, good, gives, passes, ends = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.sync += in_all.eq((self.count + (config.data_words - 1)) >> shift)
         m.d.comb += [
-            fits.eq((pick.payload.number >> shift) == place),
             good.eq(beat.valid & ~beat.payload.fault & ~self.done),
-            here.eq(pick.valid & ~pick.payload.last & fits),
-            ended.eq(pick.valid & pick.payload.last),
-            passes.eq(good & pick.valid & (pick.payload.last | ~fits)),
-            waiting.input.valid.eq(good & here),
+            gives.eq(good & picked & fits),
+            passes.eq(good & picked & ~fits),
+            ends.eq(picked & pick.last & (place == in_all)),
+            waiting.input.valid.eq(gives),
             waiting.input.payload.eq(
-                beat.payload.data.word_select(pick.payload.number[:shift], 32)
+                beat.payload.data.word_select(pick.number[:shift], 32)
                 if shift
                 else beat.payload.data
             ),
             beat.ready.eq(passes),
-            pick.ready.eq((good & here & waiting.input.ready) | (ended & (place == in_all))),
+            next_pick.ready.eq(~picked | (gives & waiting.input.ready)),
         ]
         with m.If(beat.valid & beat.payload.fault & ~self.done):
             m.d.sync += self.fault.eq(1)
+        # Whether the pick is in the beat at hand is found a cycle ahead.
+        with m.If(next_pick.ready):
+            m.d.sync += [
+                picked.eq(next_pick.valid),
+                pick.eq(next_pick.payload),
+                fits.eq(~next_pick.payload.last & (next_pick.payload.number >> shift == place)),
+            ]
+        with m.Elif(passes):
+            m.d.sync += fits.eq(~pick.last & (pick.number >> shift == upcoming))
         with m.If(passes):
-            m.d.sync += place.eq(place + 1)
+            m.d.sync += [place.eq(upcoming), upcoming.eq(upcoming + 1)]
         with m.If(self.start):
-            m.d.sync += [place.eq(0), self.done.eq(0)]
-        with m.Elif(ended & pick.ready):
-            m.d.sync += self.done.eq(1)
+            m.d.sync += [place.eq(0), upcoming.eq(1), self.done.eq(0)]
+        with m.Elif(ends):
+            m.d.sync += [picked.eq(0), self.done.eq(1)]
         return m

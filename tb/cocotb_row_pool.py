@@ -8,7 +8,7 @@ import cocotb
 import numpy as np
 from amaranth import unsigned
 from harness.bench import Bench, config
-from harness.streams import StreamSink, StreamSource, unpack
+from harness.streams import StreamSink, StreamSource
 
 from hotline.golden.pool import Pool
 from hotline.rtl.aligner import aligned_beat
@@ -28,23 +28,11 @@ class PoolBench:
         self.places = StreamSource(bench, "places", pool_place(self.config), pause=pause)
         self.beats = StreamSource(bench, "beats", aligned_beat(self.config), pause=pause)
         self.weights = StreamSource(bench, "weights", unsigned(32), pause=pause)
-        self.starts: list[int] = []
-        self.sums = StreamSink(
-            bench, "sums", aligned_beat(self.config), pause=pause, callback=self._place
-        )
-        # The place of a row stands there with each of its beats, whoever takes it.
-        dut.sum_places__ready.value = 0
+        self.sum_places = StreamSink(bench, "sum_places", row_place(self.config), pause=pause)
+        self.sums = StreamSink(bench, "sums", aligned_beat(self.config), pause=pause)
         dut.pool.value = 1
         self.vectors: dict[int, bytes] = {}
         self.rows = 0
-
-    def _place(self, beat: dict[str, int]) -> None:
-        dut = self.bench.dut
-        self.sums.items.append(beat)
-        if int(dut.pool.value) and not beat["end"]:
-            assert int(dut.sum_places__valid.value)
-            place = unpack(row_place(self.config), int(dut.sum_places__payload.value))
-            self.starts.append(place["start"])
 
     def weighted(self, value: bool) -> None:
         """For the bags to come."""
@@ -99,19 +87,19 @@ class PoolBench:
         assert self.places.idle and self.beats.idle and self.weights.idle
         beats = list(self.sums.items)[:-1]
         self.sums.items.clear()
-        starts = self.starts.copy()
-        self.starts.clear()
-        vector, at = b"", 0
-        for start, beat in zip(starts, beats, strict=True):
+        places = list(self.sum_places.items)
+        self.sum_places.items.clear()
+        vector = b""
+        for beat in beats:
             assert bool(vector) != bool(beat["first"])
-            assert not vector or start == at
-            at = start
             words = beat["strobe"].bit_count()
             assert beat["strobe"] == (1 << words) - 1 and words
             vector += beat["data"].to_bytes(self.config.data_bytes, "little")[: 4 * words]
             if beat["last"]:
+                start = places.pop(0)["start"]
                 assert vector == self.vectors.pop(start), f"vector at beat {start}"
                 vector = b""
+        assert not places
         assert not vector and not self.vectors
 
 
