@@ -114,7 +114,7 @@ def restore_checkpoint(path: str | Path, trainer: Trainer) -> None:
         written = meta["identity"]
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {str(path)!r}") from None
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise CheckpointError(f"{path} is not a checkpoint of hotline train: {error}") from None
     for name, value in _identity(trainer).items():
         if written.get(name) != value:

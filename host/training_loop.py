@@ -31,7 +31,7 @@ class LoopOptions:
     checkpoint : Path or None
         File of the checkpoints.
     every : int
-        Steps from one checkpoint to the next; there is always one at the end.
+        Steps from one checkpoint to the next; there is always one at the start and at the end.
     resume : bool
         Go on from the checkpoint.
     stop_after : int or None
@@ -86,6 +86,8 @@ def run_loop(
     """
     if options.resume and options.checkpoint is not None:
         restore_checkpoint(options.checkpoint, trainer)
+    elif options.checkpoint is not None:
+        save_checkpoint(options.checkpoint, trainer)
     check = TrainCheck(trainer) if options.check and trainer.exchange.rank == 0 else None
     end = trainer.total
     if options.stop_after is not None:
