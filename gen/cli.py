@@ -143,13 +143,9 @@ def train_command(
     ] = _DEFAULT_SAMPLES,
     batch: Annotated[int, typer.Option(help="Samples of a mini-batch.")] = 128,
     dim: Annotated[int, typer.Option(help="Numbers in an embedding vector.")] = 16,
-    bottom: Annotated[
-        str, typer.Option(help="Hidden layers of the bottom MLP.")
-    ] = "512-256-64",
+    bottom: Annotated[str, typer.Option(help="Hidden layers of the bottom MLP.")] = "512-256-64",
     top: Annotated[str, typer.Option(help="Hidden layers of the top MLP.")] = "512-256",
-    optimizer: Annotated[
-        str, typer.Option(help="sgd, adagrad or rowwise-adagrad.")
-    ] = "sgd",
+    optimizer: Annotated[str, typer.Option(help="sgd, adagrad or rowwise-adagrad.")] = "sgd",
     lr: Annotated[
         float | None, typer.Option(help="Learning rate; by default 0.1 for sgd, else 0.01.")
     ] = None,
@@ -173,9 +169,7 @@ def train_command(
     ] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="File of the checkpoints.")] = None,
     checkpoint_every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 10,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
     stop_after: Annotated[
         int | None, typer.Option(help="Stop after so many steps of this run.")
     ] = None,
@@ -198,11 +192,14 @@ def train_command(
     try:
         import torch  # noqa: F401  # what follows needs it, and it is not among the dependencies
     except (ImportError, OSError) as error:
-        raise ValueError(f"hotline train needs PyTorch, which cannot be imported: {error}") from None
+        raise ValueError(
+            f"hotline train needs PyTorch, which cannot be imported: {error}"
+        ) from None
     from hotline.host.dlrm import parse_layers
-    from hotline.host.train import Setup, train, with_entries
+    from hotline.host.train import train
     from hotline.host.train_options import TrainOptions
     from hotline.host.training_loop import LoopOptions
+    from hotline.host.training_setup import Setup, with_entries
 
     config = with_entries(config, entries)
     if dedup_entries is not None:

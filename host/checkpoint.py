@@ -36,7 +36,7 @@ def fingerprint(log: ClickLog) -> str:
     digest = hashlib.sha256(json.dumps([log.tables, log.table_rows]).encode())
     for array in (log.indices, log.lengths, log.labels, log.dense):
         if array is not None:
-            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            digest.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
     return digest.hexdigest()
 
 
@@ -55,18 +55,19 @@ def save_checkpoint(path: str | Path, trainer: Trainer) -> None:
     """Write the state of `trainer` between two steps to `path`.
 
     The file appears under its name when it is complete, and on disk: whenever the process dies,
-    there is the checkpoint before or this one. Of several ranks only the first writes.
+    there is the checkpoint before or this one. All ranks must call this; the first one writes.
 
     Raises
     ------
     OSError
         The file cannot be written; what was there is still there.
     """
+    accounts = trainer.exchange.gather(trainer.account.as_dict())
     if trainer.exchange.rank != 0:
         return
     homes, tracker = trainer.homes, trainer.tracker
     slots = np.flatnonzero(homes.slot_keys != NO_KEY)
-    arrays = {
+    arrays: dict[str, Any] = {
         "host_tables": homes.memory,
         "hot_slots": slots,
         "hot_keys": homes.slot_keys[slots],
@@ -81,7 +82,7 @@ def save_checkpoint(path: str | Path, trainer: Trainer) -> None:
         "position": trainer.position,
         "learned_before": tracker.last,
         "calls": tracker.calls,
-        "account": trainer.account.as_dict(),
+        "accounts": accounts,
     }
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,4 +145,4 @@ def restore_checkpoint(path: str | Path, trainer: Trainer) -> None:
     trainer.predictions[:] = arrays["predictions"]
     trainer.position = int(meta["position"])
     tracker.last = int(meta["learned_before"])
-    trainer.account.restore(meta["account"])
+    trainer.account.restore(meta["accounts"][trainer.exchange.rank])

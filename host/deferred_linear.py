@@ -36,7 +36,7 @@ class _InputGradient(torch.autograd.Function):
     """A linear layer that keeps what the gradients of its weights need."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         x: torch.Tensor,
         weight: torch.Tensor,
@@ -48,9 +48,7 @@ class _InputGradient(torch.autograd.Function):
         return functional.linear(x, weight, bias)
 
     @staticmethod
-    def backward(  # type: ignore[override]
-        ctx: Any, gradient: torch.Tensor
-    ) -> tuple[torch.Tensor | None, None, None, None]:
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, None, None, None]:
         x, weight = ctx.saved_tensors
         ctx.parts.append((x.detach(), gradient))
         return (gradient @ weight if ctx.needs_input_grad[0] else None), None, None, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -118,7 +119,7 @@ def _mlp(
     relu_last: bool,
 ) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for position, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for position, (inputs, outputs) in enumerate(pairwise(sizes)):
         layer = linear(inputs, outputs, dtype=dtype)
         weight = rng.normal(0.0, np.sqrt(2.0 / (inputs + outputs)), (outputs, inputs))
         bias = rng.normal(0.0, np.sqrt(1.0 / outputs), outputs)

@@ -7,7 +7,7 @@ a cold row has one owner, the only rank that changes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -74,6 +74,10 @@ class Exchange:
     def concatenate(self, values: torch.Tensor) -> torch.Tensor:
         """The tensors [n, ...] of all ranks, one after the other; n may differ."""
         return values
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, which may be anything that can be pickled."""
+        return [value]
 
     def to_owners(
         self, keys: np.ndarray, gradients: torch.Tensor

@@ -113,9 +113,7 @@ class StepCommands:
         if len(keys):
             buffers = self._buffers[number % 2]
             buffers.keys.data[: keys.nbytes] = keys.view(np.uint8)
-            done = self.device.gather(
-                len(keys), self._tables, buffers.keys.address, buffers.rows
-            )
+            done = self.device.gather(len(keys), self._tables, buffers.keys.address, buffers.rows)
             self.count_gather(number, len(keys), done)
 
     def count_gather(self, number: int, rows: int, done: Completion) -> None:

@@ -129,9 +129,7 @@ def plan_step(
     )
 
 
-def sum_by_key(
-    keys: np.ndarray, parts: torch.Tensor
-) -> tuple[np.ndarray, torch.Tensor]:
+def sum_by_key(keys: np.ndarray, parts: torch.Tensor) -> tuple[np.ndarray, torch.Tensor]:
     """Distinct keys [m], ascending, and for each the sum of its parts [n, dim], in their order."""
     distinct, places = np.unique(keys, return_inverse=True)
     sums = parts.new_zeros((len(distinct), parts.shape[1]))

@@ -6,114 +6,25 @@ import json
 import os
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from hotline.gen.config import Config
 from hotline.host.backends import RtlBackend, open_backend
 from hotline.host.click_log import ClickLog
-from hotline.host.datasets import fold_rows, open_log
 from hotline.host.device import Device
-from hotline.host.row_optimizers import row_optimizer
 from hotline.host.train_options import TrainOptions
 from hotline.host.trainer import Trainer
 from hotline.host.training_loop import LoopOptions, run_loop, summary
+from hotline.host.training_setup import Setup, open_training_log
 
-__all__ = ["Setup", "open_training_log", "train", "with_entries"]
-
-#: Back-ends that run in this process.
-BACKENDS = ("golden", "verilator")
-
-#: Bytes of all tables that fit the memory of a small machine beside everything else.
-_TABLE_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """What to train on, and on which device.
-
-    Parameters
-    ----------
-    config, name : Config, str
-        The configuration, and what to call it.
-    source : str
-        See :func:`~hotline.host.datasets.open_log`.
-    samples : int or None
-        At most so many samples; None: all.
-    backend : str
-        ``"golden"`` or ``"verilator"``.
-    world : int
-        Processes.
-    threads : int
-        Threads of PyTorch in each process.
-    """
-
-    config: Config
-    name: str
-    source: str
-    samples: int | None = None
-    backend: str = "verilator"
-    world: int = 1
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, not {self.backend!r}")
-        for name in ("world", "threads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-
-
-def with_entries(config: Config, entries: int | None) -> Config:
-    """The configuration with so many hot-table entries, and at most as many banks as sets.
-
-    Raises
-    ------
-    ValueError
-        It cannot have that many.
-    """
-    if entries is None:
-        return config
-    sets = entries // config.ways
-    if entries < config.ways or entries % config.ways or sets & (sets - 1):
-        raise ValueError(
-            f"hot entries must be a power of two times the {config.ways} ways, not {entries}"
-        )
-    return config.replace(sets=sets, banks=min(sets, config.banks))
-
-
-def open_training_log(setup: Setup, options: TrainOptions) -> ClickLog:
-    """The log, with row numbers folded so that the tables fit; checked against the device.
-
-    Raises
-    ------
-    ValueError
-        It does not fit.
-    """
-    log = open_log(setup.source, setup.samples, options.seed)
-    row_bytes = (
-        row_optimizer(options.optimizer, options.lr, options.dim).width
-        * options.numpy_dtype.itemsize
-    )
-    limit = min(
-        1 << setup.config.row_bits, max(1, _TABLE_BYTES // (row_bytes * log.num_tables))
-    )
-    log = fold_rows(log, limit)
-    if (reason := log.misfit(setup.config)) is not None:
-        raise ValueError(reason)
-    longest = int(np.diff(log.offsets).max(initial=0))
-    if longest > setup.config.max_sample_keys:
-        raise ValueError(
-            f"a sample has {longest} keys, the device takes at most {setup.config.max_sample_keys}"
-        )
-    return log
+__all__ = ["train"]
 
 
 def train(
@@ -151,8 +62,6 @@ def train(
         f"[bold]Hotline[/] {setup.name} ({setup.backend}), {options.optimizer}, {options.dtype}, "
         f"seed {options.seed}"
     )
-    begin = time.perf_counter()
-    log = open_training_log(setup, options)
     with Progress(
         TextColumn("{task.description:>24}"),
         BarColumn(),
@@ -161,26 +70,27 @@ def train(
         TimeElapsedColumn(),
         console=console,
     ) as bar:
-        task = bar.add_task("building the device", total=1, loss="-")
-        with Device(open_backend(setup.backend, setup.config)) as device:
-            ready = time.perf_counter()
-            trainer = Trainer(device, log, options)
-            bar.update(task, description="training", total=trainer.total)
-            result = run_loop(
-                trainer,
-                loop,
-                lambda steps, loss: bar.update(task, completed=steps, loss=f"{loss:.4f}"),
-            )
-            result = summary(trainer) | result
-            if isinstance(device.backend, RtlBackend):
-                result["simulation"] = asdict(device.backend.statistics)
+        task = bar.add_task("getting ready", total=1, loss="-")
+
+        def progress(steps: int, loss: float) -> None:
+            bar.update(task, description="training", completed=steps, loss=f"{loss:.4f}")
+
+        begin = time.perf_counter()
+        log = open_training_log(setup, options)
+        total = options.epochs * -(-len(log) // options.batch)
+        bar.update(task, total=total)
+        if setup.world > 1:
+            from hotline.host.train_parallel import run_ranks
+
+            result = run_ranks(setup, options, loop, progress)
+        else:
+            result = _run_here(setup, options, loop, log, progress)
     result |= {
         "preset": setup.name,
         "backend": setup.backend,
         "configuration": asdict(setup.config),
         "config_hash": f"{setup.config.config_hash:08x}",
-        "setup_seconds": ready - begin,
-        "wall_seconds": time.perf_counter() - ready,
+        "total_seconds": time.perf_counter() - begin,
     }
     if json_file is not None:
         write_whole(json_file, json.dumps(result, indent=2) + "\n")
@@ -189,6 +99,23 @@ def train(
 
         write_plots(result, plots)
     show(console, result)
+    return result
+
+
+def _run_here(
+    setup: Setup,
+    options: TrainOptions,
+    loop: LoopOptions,
+    log: ClickLog,
+    progress: Callable[[int, float], None],
+) -> dict[str, Any]:
+    """Train in this process."""
+    with Device(open_backend(setup.backend, setup.config)) as device:
+        trainer = Trainer(device, log, options)
+        result = run_loop(trainer, loop, progress)
+        result = summary(trainer) | result
+        if isinstance(device.backend, RtlBackend):
+            result["simulation"] = asdict(device.backend.statistics)
     return result
 
 

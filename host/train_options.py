@@ -13,7 +13,10 @@ from hotline.host.row_optimizers import OPTIMIZERS
 __all__ = ["DTYPES", "FORGET", "REDUCE", "TrainOptions"]
 
 #: Number formats of the model by name.
-DTYPES = {"float32": np.dtype(np.float32), "float64": np.dtype(np.float64)}
+DTYPES: dict[str, np.dtype] = {
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}
 
 #: What happens to the hot table before it learns again.
 FORGET = ("nothing", "age", "clear")
@@ -87,9 +90,7 @@ class TrainOptions:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         if not 0 < self.learn_share <= 1:
-            raise ValueError(
-                f"learn share must be above 0 and at most 1, not {self.learn_share}"
-            )
+            raise ValueError(f"learn share must be above 0 and at most 1, not {self.learn_share}")
         if not (np.isfinite(self.lr) and self.lr > 0):
             raise ValueError(f"the learning rate must be above 0 and finite, not {self.lr}")
         choices: dict[str, Iterable[str]] = {

@@ -177,7 +177,7 @@ class Trainer:
         tables, dim = self.log.num_tables, self.options.dim
         deduplicated = self.device.config.dedup_entries > 0
         plan = plan_step(split, tables, lengths, deduplicated=deduplicated)
-        self._count(number, split, plan)
+        self._count(split, plan)
         work = _Work(
             plan,
             low,
@@ -270,15 +270,17 @@ class Trainer:
     def _note_outcome(self, number: int, work: _Work) -> None:
         self.losses[number] = float(self.exchange.concatenate(work.losses).mean())
         logits = self.exchange.concatenate(work.logits)
+        popular = torch.tensor([len(work.plan.popular)])
+        self.exchange.sum([popular])
         first, stop = self.batches.span(number)
+        self.popular[number] = int(popular) / (stop - first)
         epoch = number // len(self.batches) * len(self.log)
         self.predictions[epoch + first : epoch + stop] = torch.sigmoid(logits)
 
-    def _count(self, number: int, split: Split, plan: StepPlan) -> None:
+    def _count(self, split: Split, plan: StepPlan) -> None:
         words, account = split.completion.words, self.account
         account.samples += words[0] + words[1]
         account.popular += words[0]
-        self.popular[number] = words[0] / max(1, words[0] + words[1])
         account.hits += words[3]
         account.keys += words[3] + words[4]
         account.gathered += len(split.keys)
@@ -300,7 +302,7 @@ class Trainer:
         digest = hashlib.sha256()
         dense = [tensor.numpy() for tensor in self.dense_state().values()]
         for array in (*self.homes.current(), *dense):
-            digest.update(np.ascontiguousarray(array).view(np.uint8))
+            digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     def memory_digest(self) -> str:
@@ -309,5 +311,5 @@ class Trainer:
         digest = hashlib.sha256()
         for base, data in self.device.backend.memory.regions:
             if base not in own:
-                digest.update(data)
+                digest.update(memoryview(data))
         return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,7 @@ def run_loop(
     end = trainer.total
     if options.stop_after is not None:
         end = min(end, trainer.position + options.stop_after)
+    begin, first = time.perf_counter(), trainer.position
     digests = []
     while trainer.position < end:
         try:
@@ -106,7 +108,11 @@ def run_loop(
         if options.checkpoint is not None and (last or trainer.position % options.every == 0):
             save_checkpoint(options.checkpoint, trainer)
         progress(trainer.position, loss)
-    result: dict[str, Any] = {"digest": trainer.digest()}
+    result: dict[str, Any] = {
+        "digest": trainer.digest(),
+        "steps_of_this_run": trainer.position - first,
+        "wall_seconds": time.perf_counter() - begin,
+    }
     if options.digests:
         result["memory_digests"] = digests
     if check is not None:

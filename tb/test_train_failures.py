@@ -89,7 +89,7 @@ FAILURES = [
 ]
 
 
-def _is(name: str):  # noqa: ANN202
+def _is(name: str):
     def chosen(descriptor: Descriptor) -> bool:
         if name in ("BACK", "FILL"):
             back = bool(descriptor.flags & Flag.FILL_BACK)
