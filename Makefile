@@ -13,6 +13,9 @@ TORCH_PIP ?=
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gen rtl golden host fpga tb
+# What the TorchRec adapter needs, and what `import torchrec` needs of all that it would pull in.
+TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 'tensordict>=0.15,<0.16' pyre-extensions \
+	typing-inspect mypy-extensions cloudpickle pyvers tqdm
 TORCH := $(shell sed -n 's/^train = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 
 .DEFAULT_GOAL := help
@@ -29,6 +32,10 @@ run: $(VENV)/run.stamp ## run a real click log through the simulated RTL (DATA=.
 train: $(VENV)/torch.stamp ## train a DLRM with the RTL in the loop (DATA=..., PRESET=..., TRAIN="--check")
 	$(BIN)/hotline train --data $(DATA) --preset $(PRESET) --json build/train/result.json \
 		--plots build/train $(TRAIN)
+
+torchrec: $(VENV)/test.stamp $(VENV)/torch.stamp ## install TorchRec, without CUDA, and test its adapter
+	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCHREC)
+	$(BIN)/python -m pytest -rs tb/test_train_torchrec.py
 
 test: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests but the long ones (JOBS=2)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

@@ -36,7 +36,7 @@ def fingerprint(log: ClickLog) -> str:
     digest = hashlib.sha256(json.dumps([log.tables, log.table_rows]).encode())
     for array in (log.indices, log.lengths, log.labels, log.dense):
         if array is not None:
-            digest.update(memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+            digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
 

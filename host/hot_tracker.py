@@ -56,10 +56,7 @@ class HotTracker:
         self.last = -1
         self._note = account.command
         steps = len(batches)
-        if options.relearn >= steps:
-            raise ValueError(
-                f"relearn must be below the {steps} mini-batches of an epoch, not {options.relearn}"
-            )
+        options.check_epoch(steps)
         self._window = max(1, round(options.learn_share * steps))
         self._total = options.epochs * steps
         again = range(1, options.relearn + 1)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotline.gen.config import Config
 from hotline.golden.descriptor import Completion
 from hotline.host.device import Device, table_bases
 from hotline.host.exchange import DEVICE_ERRORS, Exchange
@@ -102,12 +103,7 @@ class RowHomes:
         self.width, self.dtype = width, np.dtype(dtype)
         self.exchange = exchange
         config = device.config
-        self.row_bytes = row_bytes = width * self.dtype.itemsize
-        if row_bytes > config.max_row_bytes:
-            raise ValueError(
-                f"a row of {width} numbers, weights and optimiser state, takes {row_bytes} bytes; "
-                f"the device takes at most {config.max_row_bytes}"
-            )
+        self.row_bytes = row_bytes = self.check_width(config, width, self.dtype)
         size = self.memory_bytes(table_rows, row_bytes)
         if memory is None:
             memory = np.zeros(size, np.uint8)
@@ -127,6 +123,23 @@ class RowHomes:
         device.set_hot_buffers([self.hot_buffer.address], self.slot_stride)
         self.slot_keys = np.full(config.slots, NO_KEY)
         self.records = device.allocate(16 * config.slots)
+
+    @staticmethod
+    def check_width(config: Config, width: int, dtype: np.dtype) -> int:
+        """Bytes of a row of `width` numbers.
+
+        Raises
+        ------
+        ValueError
+            A device of this configuration does not take rows of that size.
+        """
+        row_bytes = width * dtype.itemsize
+        if row_bytes > config.max_row_bytes:
+            raise ValueError(
+                f"a row of {width} numbers, weights and optimiser state, takes {row_bytes} bytes; "
+                f"the device takes at most {config.max_row_bytes}"
+            )
+        return row_bytes
 
     @staticmethod
     def memory_bytes(table_rows: Sequence[int], row_bytes: int) -> int:
@@ -204,6 +217,20 @@ class RowHomes:
         for table in np.unique(tables):
             chosen = tables == table
             self.tables[table][rows[chosen]] = values[chosen]
+
+    def read(self, keys: np.ndarray) -> np.ndarray:
+        """True values of rows, from whichever home they are in: copies [n, width]."""
+        tables, rows = unpack_keys(keys)
+        values = np.empty((len(keys), self.width), self.dtype)
+        for table in np.unique(tables):
+            chosen = tables == table
+            values[chosen] = self.tables[table][rows[chosen]]
+        slots = np.argsort(self.slot_keys, kind="stable")
+        places = np.searchsorted(self.slot_keys, keys, sorter=slots)
+        slots = slots[np.minimum(places, len(slots) - 1)]
+        hot = self.slot_keys[slots] == keys
+        values[hot] = self.hot[slots[hot]]
+        return values
 
     def current(self) -> list[np.ndarray]:
         """True values of all tables, from both homes: copies [rows, width]."""

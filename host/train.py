@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from hotline.host.backends import RtlBackend, open_backend
+from hotline.host.checkpoint import CheckpointError
 from hotline.host.click_log import ClickLog
 from hotline.host.device import Device
 from hotline.host.train_options import TrainOptions
@@ -57,6 +58,8 @@ def train(
         The options do not fit the data or the device.
     """
     torch.set_num_threads(setup.threads)
+    if loop.resume and loop.checkpoint is not None and not loop.checkpoint.exists():
+        raise CheckpointError(f"there is no checkpoint {str(loop.checkpoint)!r}")
     console = Console()
     console.print(
         f"[bold]Hotline[/] {setup.name} ({setup.backend}), {options.optimizer}, {options.dtype}, "

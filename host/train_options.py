@@ -105,6 +105,19 @@ class TrainOptions:
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
 
+    def check_epoch(self, steps: int) -> None:
+        """Whether an epoch of so many mini-batches is long enough.
+
+        Raises
+        ------
+        ValueError
+            It is not.
+        """
+        if self.relearn >= steps:
+            raise ValueError(
+                f"relearn must be below the {steps} mini-batches of an epoch, not {self.relearn}"
+            )
+
     @property
     def numpy_dtype(self) -> np.dtype:
         """Number format of the model."""

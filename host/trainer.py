@@ -311,5 +311,5 @@ class Trainer:
         digest = hashlib.sha256()
         for base, data in self.device.backend.memory.regions:
             if base not in own:
-                digest.update(memoryview(data))
+                digest.update(data.data)
         return digest.hexdigest()

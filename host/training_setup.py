@@ -9,6 +9,7 @@ import numpy as np
 from hotline.gen.config import Config
 from hotline.host.click_log import ClickLog
 from hotline.host.datasets import fold_rows, open_log
+from hotline.host.row_homes import RowHomes
 from hotline.host.row_optimizers import row_optimizer
 from hotline.host.train_options import TrainOptions
 
@@ -84,10 +85,8 @@ def open_training_log(setup: Setup, options: TrainOptions) -> ClickLog:
         It does not fit.
     """
     log = open_log(setup.source, setup.samples, options.seed)
-    row_bytes = (
-        row_optimizer(options.optimizer, options.lr, options.dim).width
-        * options.numpy_dtype.itemsize
-    )
+    width = row_optimizer(options.optimizer, options.lr, options.dim).width
+    row_bytes = RowHomes.check_width(setup.config, width, options.numpy_dtype)
     limit = min(1 << setup.config.row_bits, max(1, _TABLE_BYTES // (row_bytes * log.num_tables)))
     log = fold_rows(log, limit)
     if (reason := log.misfit(setup.config)) is not None:
@@ -97,4 +96,5 @@ def open_training_log(setup: Setup, options: TrainOptions) -> ClickLog:
         raise ValueError(
             f"a sample has {longest} keys, the device takes at most {setup.config.max_sample_keys}"
         )
+    options.check_epoch(-(-len(log) // options.batch))
     return log
