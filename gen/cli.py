@@ -183,6 +183,23 @@ def train_command(
     threads: Annotated[int, typer.Option(help="Threads of PyTorch in a process.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(help="JSON file for a trace (Perfetto); a picture goes beside it."),
+    ] = None,
+    clock: Annotated[
+        float, typer.Option(help="For the timeline: clock of the device, in MHz.")
+    ] = 100.0,
+    bus: Annotated[
+        float | None, typer.Option(help="For the timeline: what the bus carries, in GB/s.")
+    ] = None,
+    gpu_times: Annotated[
+        str,
+        typer.Option(
+            help="For the timeline: seconds of GPU work instead of those measured here, such as "
+            "popular=0.001,nonpopular=0.002,gradients=0.001,update=0.0005."
+        ),
+    ] = "",
 ) -> None:
     """Train a DLRM whose embedding rows the device keeps, fetches and writes back."""
     if preset_name is None and config_file is None:
@@ -200,6 +217,7 @@ def train_command(
     from hotline.host.train_options import TrainOptions
     from hotline.host.training_loop import LoopOptions
     from hotline.host.training_setup import Setup, with_entries
+    from hotline.host.training_timeline import TimelineOptions, parse_times
 
     config = with_entries(config, entries)
     if dedup_entries is not None:
@@ -232,7 +250,12 @@ def train_command(
         config=config, name=name, source=data, samples=limit, backend=backend, world=world,
         threads=threads,
     )  # fmt: skip
-    result = train(setup, options, loop, json_file, plots)
+    drawn = None
+    if timeline is not None:
+        drawn = TimelineOptions(
+            file=timeline, clock_mhz=clock, bus_gbytes=bus, gpu_seconds=parse_times(gpu_times)
+        )
+    result = train(setup, options, loop, json_file, plots, drawn)
     if not result.get("within_limits", True):
         raise typer.Exit(_MISMATCH)
 

@@ -24,6 +24,7 @@ from hotline.host.train_options import TrainOptions
 from hotline.host.trainer import Trainer
 from hotline.host.training_loop import LoopOptions, run_loop, summary
 from hotline.host.training_setup import Setup, open_training_log
+from hotline.host.training_timeline import TimelineOptions, write_timeline
 
 __all__ = ["train"]
 
@@ -34,6 +35,7 @@ def train(
     loop: LoopOptions,
     json_file: Path | None = None,
     plots: Path | None = None,
+    timeline: TimelineOptions | None = None,
 ) -> dict[str, Any]:
     """Train and report; returns the result.
 
@@ -49,6 +51,8 @@ def train(
         Where the result goes.
     plots : Path or None
         Folder for the pictures.
+    timeline : TimelineOptions or None
+        Where and how to write the timeline; None: not.
 
     Raises
     ------
@@ -85,9 +89,9 @@ def train(
         if setup.world > 1:
             from hotline.host.train_parallel import run_ranks
 
-            result = run_ranks(setup, options, loop, progress)
+            result = run_ranks(setup, options, loop, progress, timeline)
         else:
-            result = _run_here(setup, options, loop, log, progress)
+            result = _run_here(setup, options, loop, log, progress, timeline)
     result |= {
         "preset": setup.name,
         "backend": setup.backend,
@@ -111,6 +115,7 @@ def _run_here(
     loop: LoopOptions,
     log: ClickLog,
     progress: Callable[[int, float], None],
+    timeline: TimelineOptions | None,
 ) -> dict[str, Any]:
     """Train in this process."""
     with Device(open_backend(setup.backend, setup.config)) as device:
@@ -119,6 +124,8 @@ def _run_here(
         result = summary(trainer) | result
         if isinstance(device.backend, RtlBackend):
             result["simulation"] = asdict(device.backend.statistics)
+    if timeline is not None:
+        result["timeline"] = write_timeline(trainer.account, timeline)
     return result
 
 
@@ -160,6 +167,8 @@ def show(console: Console, result: dict[str, Any]) -> None:
         f"{result['cycles']:,} device cycles, {result['wall_seconds']:.1f} s; "
         f"parameters {result['digest'][:16]}"
     )
+    if "timeline" in result:
+        _show_timeline(console, result["timeline"])
     if "max_relative_loss_error" in result:
         verdict = "[green]within[/]" if result["within_limits"] else "[red]beyond[/]"
         console.print(
@@ -168,3 +177,17 @@ def show(console: Console, result: dict[str, Any]) -> None:
             f"{result['max_relative_parameter_error']:.2e}: {verdict} the limits "
             f"{result['loss_limit']:.0e} and {result['parameter_limit']:.0e}"
         )
+
+
+def _show_timeline(console: Console, timeline: dict[str, Any]) -> None:
+    table = Table(title=f"time at {timeline['clock_mhz']:g} MHz, in ms", title_justify="left")
+    for column in ("command", "in all", "hidden behind the GPU", "exposed"):
+        table.add_column(column, justify="left" if column == "command" else "right")
+    for name, entry in timeline["commands"].items():
+        keys = ("seconds", "hidden_seconds", "exposed_seconds")
+        table.add_row(name, *(f"{1e3 * entry[key]:,.3f}" for key in keys))
+    console.print(table)
+    console.print(
+        f"{1e3 * timeline['seconds']:,.3f} ms, and {1e3 * timeline['serial_seconds']:,.3f} ms if "
+        f"nothing ran beside anything else"
+    )

@@ -30,6 +30,7 @@ from hotline.host.train_options import TrainOptions
 from hotline.host.trainer import Trainer
 from hotline.host.training_loop import LoopOptions, run_loop, summary
 from hotline.host.training_setup import Setup, open_training_log
+from hotline.host.training_timeline import TimelineOptions, write_timeline
 from hotline.host.verilated_build import build_library
 
 __all__ = ["run_ranks"]
@@ -45,6 +46,7 @@ def run_ranks(
     options: TrainOptions,
     loop: LoopOptions,
     progress: Callable[[int, float], None] = lambda steps, loss: None,
+    timeline: TimelineOptions | None = None,
     start_method: str = "spawn",
 ) -> dict[str, Any]:
     """Train with `setup.world` processes; returns the result of :func:`summary`, and more.
@@ -55,6 +57,8 @@ def run_ranks(
         As for a single process.
     progress : callable
         Called with the steps that are done and the last loss.
+    timeline : TimelineOptions or None
+        Where and how to write the timeline of rank 0; None: not.
     start_method : str
         How processes are made. ``"fork"`` is faster, for callers that have no threads.
 
@@ -77,7 +81,9 @@ def run_ranks(
             for rank in range(setup.world):
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(
-                    target=_rank, args=(rank, folder, setup, options, loop, theirs), daemon=True
+                    target=_rank,
+                    args=(rank, folder, setup, options, loop, timeline, theirs),
+                    daemon=True,
                 )
                 process.start()
                 theirs.close()
@@ -133,6 +139,7 @@ def _rank(
     setup: Setup,
     options: TrainOptions,
     loop: LoopOptions,
+    timeline: TimelineOptions | None,
     pipe: Connection,
 ) -> None:
     """What a process does: sends ("step", ...), ("result", ...), or ("failed", own, sentence)."""
@@ -161,6 +168,8 @@ def _rank(
             accounts = exchange.gather(trainer.account.as_dict())
             trainer.account.restore(_total(accounts))
             if rank == 0:
+                if timeline is not None:
+                    result["timeline"] = write_timeline(trainer.account, timeline)
                 pipe.send(("result", summary(trainer) | result | {"ranks": accounts}))
         distributed.destroy_process_group()
     except (ValueError, RuntimeError, OSError) as error:

@@ -57,6 +57,8 @@ def test_files_of_a_run(
     data = write_criteo(tmp_path / "log.tsv", 400)
     result, folder = tmp_path / "new" / "result.json", tmp_path / "plots"
     arguments = ["--data", f"criteo:{data}", *SMALL, "--check", "--digests", "--seed", 7]
+    arguments += ["--timeline", tmp_path / "trace.json", "--bus", 4]
+    arguments += ["--gpu-times", "popular=0.001,update=1e-4"]
     assert _hotline(monkeypatch, *arguments, "--json", result, "--plots", folder) == 0
     values = json.loads(result.read_text())
     assert values["max_relative_loss_error"] <= 1e-5
@@ -66,6 +68,13 @@ def test_files_of_a_run(
     # The model predicts before it trains, so the loss of an epoch is its log-loss.
     assert values["log_loss"] == pytest.approx(np.mean(values["losses"]), rel=1e-5)
     assert values["dense_features"] == 13
+    timeline = values["timeline"]
+    assert timeline["commands"]["SPLIT"]["count"] == 10
+    assert 0.0011 * 10 < timeline["seconds"] < timeline["serial_seconds"]
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    popular = [event for event in events if event["name"] == "popular"]
+    assert {round(event["dur"]) for event in popular} == {1000}
+    assert (tmp_path / "trace.png").stat().st_size > 1000
     pictures = sorted(path.name for path in folder.iterdir())
     assert pictures == ["links.png", "loss.png", "popular.png"]
     printed = capsys.readouterr().out
@@ -90,6 +99,10 @@ def test_files_of_a_run(
         (["--top", "8-x"], "--top must be positive numbers with - between them"),
         (["--resume"], "to resume, the file of the checkpoint must be given too"),
         (["--resume", "--checkpoint", "no.npz"], "there is no checkpoint 'no.npz'"),
+        (["--timeline", "trace.txt"], "the timeline must be a .json file, not 'trace.txt'"),
+        (["--timeline", "t.json", "--clock", "0"], "the clock must be above 0 and finite, not 0.0"),
+        (["--timeline", "t.json", "--gpu-times", "all=1"], "of popular, nonpopular, gradients"),
+        (["--timeline", "t.json", "--gpu-times", "1"], "GPU times must look like popular=0.001"),
         (["--stop-after", "0"], "stop after must be at least 1, not 0"),
         (["--dim", "300"], "takes 1200 bytes; the device takes at most 1024"),
         (["--data", "criteo:nowhere"], "there is no file 'nowhere'"),
