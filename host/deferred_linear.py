@@ -10,6 +10,7 @@ Pipeline Parallelism", ICLR 2024).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +20,13 @@ from torch.nn import functional
 
 __all__ = ["ROWS", "DeferredLinear", "discard_parts", "pad_rows", "sum_weight_gradients"]
 
-#: The model computes on a multiple of this number of samples. With fewer, matrix libraries choose
-#: kernels that add in another order, and element-wise loops do what is left over of two vectors of
-#: 16 numbers one by one, with another exponential function: a sample's result would depend on how
-#: many others there are.
+# Read by MKL at its first product: its kernels then add in the same order for every number of rows.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
+#: The model computes on a multiple of this number of samples. With others, element-wise loops
+#: do what is left over of two vectors of 16 numbers one by one, with another exponential function,
+#: and some matrix libraries choose kernels that add in another order: a sample's result would
+#: depend on how many others there are.
 ROWS = 32
 
 
