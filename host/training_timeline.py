@@ -82,7 +82,7 @@ def parse_times(text: str) -> dict[str, float]:
     for part in text.split(",") if text else ():
         found = re.fullmatch(r"(\w+)=([0-9.eE+-]+)", part.strip())
         try:
-            name, seconds = found[1], float(found[2])  # type: ignore[index]
+            name, seconds = found[1], float(found[2])
         except (TypeError, ValueError):
             raise ValueError(
                 f"GPU times must look like popular=0.001,update=0.0002, not {text!r}"
