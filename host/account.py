@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from hotline.golden.descriptor import Completion
@@ -56,8 +56,8 @@ class Account:
         Bytes by link.
     plain_bytes : int
         What would go over the bus without hot rows: each row of a mini-batch once, there and back.
-    spans : list of Span
-        What took how long, in the order in which it ended.
+    spans : list of Span or None
+        What took how long, in the order in which it ended; None: not kept.
     """
 
     samples: int = 0
@@ -76,7 +76,7 @@ class Account:
         )
     )
     plain_bytes: int = 0
-    spans: list[Span] = field(default_factory=list, repr=False)
+    spans: list[Span] | None = field(default=None, repr=False)
 
     def command(self, step: int, name: str, done: Completion, **link_bytes: int) -> None:
         """Count a command that has succeeded, and what it has moved over which link."""
@@ -86,15 +86,18 @@ class Account:
             self.link_bytes[link] += int(size)
         self.rows_back += done.words[0] * (name == "BACK")
         self.rows_filled += done.words[0] * (name == "FILL")
-        self.spans.append(Span(step, name, done.cycles, link_bytes=sum(link_bytes.values())))
+        if self.spans is not None:
+            self.spans.append(Span(step, name, done.cycles, link_bytes=sum(link_bytes.values())))
 
     def work(self, step: int, name: str, seconds: float) -> None:
         """Note work of the GPU."""
-        self.spans.append(Span(step, name, seconds=seconds))
+        if self.spans is not None:
+            self.spans.append(Span(step, name, seconds=seconds))
 
     def as_dict(self) -> dict[str, Any]:
         """All sums, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "spans"}
+        sums = {name: value for name, value in vars(self).items() if name != "spans"}
+        return {k: dict(v) if isinstance(v, dict) else v for k, v in sums.items()}
 
     def restore(self, sums: dict[str, Any]) -> None:
         """Go on from what :meth:`as_dict` gave."""

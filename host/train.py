@@ -120,6 +120,7 @@ def _run_here(
     """Train in this process."""
     with Device(open_backend(setup.backend, setup.config)) as device:
         trainer = Trainer(device, log, options)
+        trainer.account.spans = [] if timeline is not None else None
         result = run_loop(trainer, loop, progress)
         result = summary(trainer) | result
         if isinstance(device.backend, RtlBackend):

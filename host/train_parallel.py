@@ -162,6 +162,7 @@ def _rank(
 
         with Device(open_backend(setup.backend, setup.config)) as device:
             trainer = Trainer(device, log, options, exchange, memory.view(np.ndarray))
+            trainer.account.spans = [] if timeline is not None and rank == 0 else None
             result = run_loop(trainer, loop, report)
             if len(set(exchange.gather(result["digest"]))) > 1:
                 raise RuntimeError("the ranks have come to different parameters")

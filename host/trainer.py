@@ -127,6 +127,7 @@ class Trainer:
         self.popular = np.full(self.total, np.nan)
         self.predictions = np.full(options.epochs * len(log), np.nan)
         self._ahead: Future[Split] | None = None
+        self._stopped = False
 
     def step(self) -> float:
         """One step of training; returns the mean loss of the mini-batch before it.
@@ -135,8 +136,12 @@ class Trainer:
         ------
         CommandError, PeerError
             A command of the device has failed. Parameters, optimiser state and `position` agree
-            all the same: the step has not begun, or it is complete.
+            all the same: the step has not begun, or it is complete. The hot table may not be what
+            the host takes it for, so it goes on from a checkpoint only.
         """
+        if self._stopped:
+            raise RuntimeError("the trainer has stopped: it goes on from a checkpoint only")
+        self._stopped = True
         number = self.position
         if self.tracker.due(number):
             self.tracker.learn(number)
@@ -158,6 +163,7 @@ class Trainer:
         self.account.work(number, "gradients", gradients_ready - start)
         self.account.work(number, "update", time.perf_counter() - gradients_ready)
         self.exchange.attempt(lambda: self._write_back(number, keys, rows))
+        self._stopped = False
         return float(self.losses[number])
 
     # ---- the two micro-batches ----------------------------------------------------------------

@@ -56,7 +56,7 @@ def write_timeline(account: Account, options: TimelineOptions) -> dict[str, Any]
     """Write trace and picture; returns what hides behind what, ready for JSON."""
     rate = None if options.bus_gbytes is None else options.bus_gbytes * 1e9
     events = schedule(
-        account.spans,
+        account.spans or (),
         clock_mhz=options.clock_mhz,
         bytes_per_second=rate,
         gpu_seconds=options.gpu_seconds,

@@ -115,6 +115,8 @@ def test_a_failed_command_leaves_a_usable_checkpoint(
         run_loop(trainer, LoopOptions(checkpoint=file, every=1000))
     assert isinstance(caught.value.__cause__, error)
     assert str(file) in str(caught.value)
+    with pytest.raises(RuntimeError, match="it goes on from a checkpoint only"):
+        trainer.step()
     resumed = make_trainer(log, **options)
     restore_checkpoint(file, resumed)
     assert resumed.position == trainer.position
