@@ -127,8 +127,9 @@ def test_all_error_classes_are_injected() -> None:
     assert {failure[2] for failure in FAILURES} == set(errors.CommandError.__subclasses__())
 
 
-@pytest.mark.parametrize("forget", ["nothing", "age", "clear"])
-@pytest.mark.parametrize("profile", [False, True])
+@pytest.mark.parametrize(
+    ("forget", "profile"), [("nothing", True), ("age", False), ("clear", True)]
+)
 def test_resume_at_every_step(tmp_path: Path, forget: str, profile: bool) -> None:
     options = {**OPTIONS, "forget": forget, "profile": profile, "epochs": 2}
     log = one_hot_log()
