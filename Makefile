@@ -6,13 +6,20 @@ JOBS ?= 2
 DATA ?= ml-100k
 PRESET ?= ecp5
 BENCH ?=
+TRAIN ?=
+# More arguments for pip where PyTorch is installed, such as the index of another build of it.
+TORCH_PIP ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := gen rtl golden host fpga tb
+# What the TorchRec adapter needs, and what `import torchrec` needs of all that it would pull in.
+TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 'tensordict>=0.15,<0.16' pyre-extensions \
+	typing-inspect mypy-extensions cloudpickle pyvers tqdm
+TORCH := $(shell sed -n 's/^train = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format regress bench results docs clean
+.PHONY: help setup run train torchrec test lint format regress bench results docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +29,15 @@ setup: $(VENV)/test.stamp ## make the virtual environment in .venv
 run: $(VENV)/run.stamp ## run a real click log through the simulated RTL (DATA=..., PRESET=...)
 	$(BIN)/hotline run --data $(DATA) --preset $(PRESET) --output build/run
 
-test: $(VENV)/test.stamp ## all tests but the long ones (JOBS=2)
+train: $(VENV)/torch.stamp ## train a DLRM with the RTL in the loop (DATA=..., PRESET=..., TRAIN="--check")
+	$(BIN)/hotline train --data $(DATA) --preset $(PRESET) --json build/train/result.json \
+		--plots build/train $(TRAIN)
+
+torchrec: $(VENV)/test.stamp $(VENV)/torch.stamp ## install TorchRec, without CUDA, and test its adapter
+	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCHREC)
+	$(BIN)/python -m pytest -rs tb/test_train_torchrec.py
+
+test: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests but the long ones (JOBS=2)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(VENV)/test.stamp ## ruff and mypy
@@ -37,7 +52,7 @@ format: $(VENV)/test.stamp ## bring the sources into shape
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-regress: $(VENV)/test.stamp ## all tests, the long campaigns too
+regress: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests, the long campaigns too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 7200
 
 bench: $(VENV)/run.stamp ## measure the performance contract (PRESET=..., BENCH="--quick", ...)
@@ -65,6 +80,14 @@ $(VENV)/run.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/test.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/run.stamp
+
+# Without its dependencies: they would be gigabytes of CUDA libraries, and a simulated device has no
+# use for them. Where there is no wheel of it, its tests say so and are skipped.
+$(VENV)/torch.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[torch-needs]'
+	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCH) \
+		|| echo "$(TORCH) could not be installed: what needs it will not run"
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/docs.stamp: pyproject.toml | $(VENV)/bin/python
