@@ -96,7 +96,8 @@ def split(
     """SPLIT into `lists`, with GATHER into `rows` if they are given.
 
     `gather_hot`: with GATHER_HOT too, for which there must be hot buffers. `pool`: sums of bags
-    instead of rows. Both need `rows`. `weights`: address of their weights, f32 [num_keys]; 0: 1.0.
+    instead of rows. Both need `rows`. `weights`: address of their weights, f32 [num_keys]; 0:
+    those of the samples, or 1.0.
     """
     descriptor = samples.describe(Opcode.SPLIT)
     descriptor.lists = lists.address
@@ -104,7 +105,7 @@ def split(
         descriptor.flags |= Flag.SPLIT_GATHER
         descriptor.rows = rows.address
     descriptor.flags |= Flag.SPLIT_GATHER_HOT * gather_hot | Flag.SPLIT_POOL * pool
-    descriptor.weights = weights
+    descriptor.weights = weights or descriptor.weights
     return Command(descriptor, lambda config, done: Split.read(samples, lists, done, config.slots))
 
 

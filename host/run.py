@@ -52,7 +52,7 @@ def run(
     json_file : Path or None
         Where else the result goes.
     waves : Path or None
-        VCD file of the whole run.
+        Waveform file of the whole run, ``.vcd`` or ``.fst``.
     """
     console = Console()
     console.print(f"[bold]Hotline[/] {name}, seed {options.seed}")

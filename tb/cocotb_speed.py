@@ -27,7 +27,7 @@ async def runs(dut) -> None:
 
     def work() -> dict:
         samples = int(os.environ["HOTLINE_SAMPLES"])
-        return measure(Device(backend), lambda: bench.cycle, samples)
+        return measure(Device(backend), lambda: bench.cycle, samples, repeats=3)
 
     result = await bridge(work)()
     Path(os.environ["HOTLINE_RESULT"]).write_text(json.dumps(result))

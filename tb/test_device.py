@@ -368,6 +368,21 @@ def test_micro_batches_are_ready_for_an_embedding_bag(device: Device, seed: int)
                     assert (indices[starts[n] : end] == flat).all()
 
 
+def test_weights_travel_with_their_indices() -> None:
+    """POOL of a weighted batch in TorchRec's order: sums of the bags, by hand."""
+    config = CONFIG.replace(pool=True)
+    tables = np.arange(2 * 8 * 4, dtype=np.float32).reshape(2, 8, 4)
+    with Device.open("golden", config) as device:
+        device.use_tables(tables)
+        batch = Batch.from_kjt("ab", [3, 1, 7, 2], [2, 0, 1, 1], [0.5, 2.0, 4.0, 8.0])
+        rows = device.allocate(64 * 4)
+        device.split(batch, rows=rows, pool=True)
+    sums = rows.data[: 4 * 16].view(np.float32).reshape(2, 2, 4)
+    assert (sums[0, 0] == 0.5 * tables[0, 3] + 2 * tables[0, 1]).all()
+    assert (sums[0, 1] == 4 * tables[1, 7]).all() and (sums[1, 1] == 8 * tables[1, 2]).all()
+    assert not sums[1, 0].any()
+
+
 def test_look_ahead(device: Device) -> None:
     """Order in the ring, and the same tables as one mini-batch after the other."""
     batches = [_clicks(seed, 40) for seed in range(10, 15)]

