@@ -139,9 +139,8 @@ class DeviceSetup:
                     f"a row of table {number} must take a multiple of 4 bytes from 4 to "
                     f"{config.max_row_bytes}, not {row_bytes}"
                 )
-        for number, table in enumerate(tables):
-            known = self.memory.address_of(table)
-            base = self.map(table) if known is None else known
+        bases = [self._address(table) for table in tables]
+        for number, (base, table) in enumerate(zip(bases, tables, strict=True)):
             self.set_table(number, base, len(table), table[:1].nbytes)
 
     def set_hot_buffers(self, bases: Sequence[int], stride: int) -> None:
@@ -179,7 +178,7 @@ class DeviceSetup:
         stride = buffers[0][:1].nbytes
         if stride % 64 or not stride:
             raise ValueError(f"a slot must take a multiple of 64 bytes, not {stride}")
-        self.set_hot_buffers([self.map(buffer) for buffer in buffers], stride)
+        self.set_hot_buffers([self._address(buffer) for buffer in buffers], stride)
 
     def set_window(self, window: int, first: int, last: int) -> None:
         """Allow accesses to bytes `first` to `last`; window 0..3, `first` > `last` disables it."""
@@ -188,3 +187,8 @@ class DeviceSetup:
         self.write("WINDOW_SELECT", window)
         self.write64("WINDOW_LO", first)
         self.write64("WINDOW_HI", last)
+
+    def _address(self, array: np.ndarray) -> int:
+        """Device address of an array that is mapped already, or is from now on."""
+        known = self.memory.address_of(array)
+        return self.map(array) if known is None else known

@@ -312,6 +312,18 @@ def test_set_up_that_does_not_fit() -> None:
         Device.open("golden", "huge")
 
 
+def test_tables_inside_mapped_memory() -> None:
+    device = Device.open("golden", CONFIG)
+    wide = np.zeros((2, 8, 64), np.float32)
+    address = device.map(wide)
+    device.use_tables(wide)
+    device.write("TABLE_SELECT", 1)
+    assert device.read("TABLE_BASE_LO") == address + wide[0].nbytes
+    assert device.memory.address_of(wide[0, :, :16]) is None
+    with pytest.raises(ValueError, match="in place must be C-contiguous"):
+        device.use_tables([wide[0, :, :16]])
+
+
 @pytest.mark.parametrize(
     ("register", "message"),
     [
