@@ -10,7 +10,7 @@ import numpy as np
 
 from hotline.gen.commands import Flag, Opcode
 from hotline.gen.config import Config
-from hotline.golden.descriptor import Completion, Descriptor
+from hotline.golden.descriptor import Completion, Descriptor, Regions
 from hotline.host.device_memory import Buffer
 from hotline.host.future import Future
 from hotline.host.micro_batch import Split
@@ -95,10 +95,17 @@ def split(
 ) -> Command[Split]:
     """SPLIT into `lists`, with GATHER into `rows` if they are given.
 
+    `rows` must have room for a row of each index: nobody knows before how many are cold.
     `gather_hot`: with GATHER_HOT too, for which there must be hot buffers. `pool`: sums of bags
     instead of rows. Both need `rows`. `weights`: address of their weights, f32 [num_keys]; 0:
     those of the samples, or 1.0.
     """
+    needed = Regions.of(0, samples.count, samples.num_keys).end
+    if lists.data.size < needed:
+        raise ValueError(
+            f"the lists of {samples.count} samples with {samples.num_keys} indices need {needed} "
+            f"bytes, the buffer has {lists.data.size}"
+        )
     descriptor = samples.describe(Opcode.SPLIT)
     descriptor.lists = lists.address
     if rows is not None:

@@ -98,8 +98,10 @@ class DeviceMemory:
     def address_of(self, data: np.ndarray) -> int | None:
         """Device address of an array inside mapped memory; None if there is none to be used.
 
-        It must start at a multiple of 64 bytes, because that is what descriptors take.
+        It must be contiguous, and start at a multiple of 64 bytes, which is what descriptors take.
         """
+        if not data.flags.c_contiguous:
+            return None
         first = data.ctypes.data
         for address, view in self._mapped.items():
             offset = first - view.ctypes.data

@@ -113,7 +113,10 @@ class Future(Generic[T]):
     def succeed(self, record: Completion) -> None:
         """The ring has seen the record of a success."""
         self.completion = record
-        self._value = self._decode(record)
+        try:
+            self._value = self._decode(record)
+        except Exception as error:  # of this command alone: the ring goes on with the others
+            self._failure = error
         self._finished = True
 
     def fail(self, failure: Exception) -> None:

@@ -114,6 +114,25 @@ def test_skipped_commands_leave_no_trace(device: Device) -> None:
     assert not (device.tables == before).all()
 
 
+def test_a_result_that_cannot_be_read_stays_with_its_future() -> None:
+    device = Device.open("golden", CONFIG)
+
+    def decode(config: object, done: object) -> None:
+        raise ZeroDivisionError("unreadable")
+
+    broken = device.submit(commands.Command(Descriptor(opcode=Opcode.NOP), decode))
+    after = device.submit(Descriptor(opcode=Opcode.NOP, tag=9))
+    assert after.result().tag == 9
+    with pytest.raises(ZeroDivisionError, match="unreadable"):
+        broken.result()
+
+
+def test_lists_that_are_too_short() -> None:
+    device = Device.open("golden", CONFIG)
+    with pytest.raises(ValueError, match="of 5 samples with 15 indices need 384 bytes, .* 64"):
+        device.split(_clicks(1, 5), device.allocate(64))
+
+
 def test_a_hung_device_is_noticed() -> None:
     class Hung(GoldenBackend):
         def wait_irq(self, max_cycles: int) -> bool:
@@ -291,6 +310,32 @@ def test_set_up_that_does_not_fit() -> None:
         open_backend("board", CONFIG)
     with pytest.raises(ValueError, match="preset must be one of tiny"):
         Device.open("golden", "huge")
+
+
+def test_tables_inside_mapped_memory() -> None:
+    device = Device.open("golden", CONFIG)
+    wide = np.zeros((2, 8, 64), np.float32)
+    address = device.map(wide)
+    device.use_tables(wide)
+    device.write("TABLE_SELECT", 1)
+    assert device.read("TABLE_BASE_LO") == address + wide[0].nbytes
+    assert device.memory.address_of(wide[0, :, :16]) is None
+    with pytest.raises(ValueError, match="in place must be C-contiguous"):
+        device.use_tables([wide[0, :, :16]])
+
+
+@pytest.mark.parametrize(
+    ("register", "message"),
+    [
+        ("ID", "this is not a Hotline device: ID is 0x7, not 0x4c544f48"),
+        ("CONFIG_HASH", "from another configuration: CONFIG_HASH is 0x00000007, not 0x"),
+    ],
+)
+def test_another_device_is_noticed(register: str, message: str) -> None:
+    backend = GoldenBackend(CONFIG)
+    backend.registers.put(register, 7)
+    with pytest.raises(RuntimeError, match=message):
+        Device(backend)
 
 
 def test_a_board_can_join(monkeypatch: pytest.MonkeyPatch) -> None:
