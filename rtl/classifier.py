@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.bag_lister import BagLister, weight_pick
-from hotline.rtl.dedup import Dedup
+from hotline.rtl.dedup import Dedup, new_keys
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister
 from hotline.rtl.register_slice import register_slice
@@ -116,7 +116,13 @@ class Classifier(wiring.Component):
             self._connect(m, packer.output, getattr(self, name))
         self._connect(m, self.response, samples.input)
         self._connect(m, dedup.words, packers["nonpopular_slots"].input)
-        self._connect(m, dedup.new, lister.input)
+        new = dedup.new
+        if buffered:
+            # The stall of the lister ends here.
+            m.submodules.new = next_new = register_slice(config, new_keys(config))
+            wiring.connect(m, new, next_new.input)
+            new = next_new.output
+        self._connect(m, new, lister.input)
         self._connect(m, lister.keys, self.keys)
         m.d.comb += [
             self.rows.valid.eq(lister.rows.valid),

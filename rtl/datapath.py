@@ -378,11 +378,14 @@ class Datapath(wiring.Component):
         # The hot table begins with a CLEAR sweep; only that one makes the device busy by itself.
         with m.If(~table.busy & classifier.ready):
             m.d.sync += ready.eq(1)
-        # In registers, all in the same one: these come from everywhere and go far.
-        bus_quiet = reads.idle & writes.idle
+        # In registers: these come from everywhere and go far. The first two in the same one; who
+        # asks whether all is quiet has waited long enough for the others.
+        reads_idle = Signal()
+        bus_quiet = reads_idle & self.write_idle
         m.d.sync += [
             self.command_done.eq(finished),
             self.write_idle.eq(writes.idle),
+            reads_idle.eq(reads.idle),
             self.bus_quiet.eq(bus_quiet),
             self.quiet.eq(bus_quiet & table.idle & learner.idle),
         ]

@@ -162,7 +162,7 @@ class WriteEngine(wiring.Component):
         queued_next = Signal.like(queued)
         valid, source = Signal(), Signal(count)
         beat = Signal(write_beat(config))
-        # Bursts are counted a cycle late, so two may come that `queue_open` does not know of.
+        # Bursts are counted two cycles late, so three may come that `queue_open` does not know of.
         m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
         going_on = Mux(stay.any(), grant, next_grant(grant, want))
         m.d.sync += [
@@ -170,7 +170,7 @@ class WriteEngine(wiring.Component):
             # is always the same there: completion records state it (spec section 7).
             grant.eq(Mux(self.idle & ~want.any(), 1, going_on)),
             queued.eq(queued_next),
-            queue_open.eq(queued_next <= _QUEUE - 2),
+            queue_open.eq(queued <= _QUEUE - 3),
         ]
 
         m.d.sync += [valid.eq(take.any()), source.eq(grant), beat.eq(chosen)]
@@ -293,7 +293,7 @@ class WriteEngine(wiring.Component):
         newest, oldest = Signal(len(write.addr)), Signal(len(write.addr))
         answered, failed = Signal(2), Signal(2)
         outstanding = Signal(range(limit + 1))
-        outstanding_next = Signal.like(outstanding)
+        still = Signal.like(outstanding)
         m.d.comb += [
             axi.bready.eq(1),
             write.en.eq(self._issue),
@@ -301,7 +301,7 @@ class WriteEngine(wiring.Component):
             write.data.addr.eq(burst.addr),
             write.data.row_end.eq(burst.row_end),
             read.addr.eq(oldest),
-            outstanding_next.eq(outstanding + self._issue - answered[1]),
+            still.eq(outstanding - answered[1]),
             self.row_written.eq(answered[1] & read.data.row_end),
             self.idle.eq((outstanding == 0) & (self._stop | ~self._occupied)),
         ]
@@ -310,8 +310,9 @@ class WriteEngine(wiring.Component):
             oldest.eq(oldest + answered[0]),
             answered.eq(Cat(axi.bvalid, answered)),
             failed.eq(Cat(axi.bresp[1], failed)),
-            outstanding.eq(outstanding_next),
-            self._room.eq(outstanding_next != limit),
+            outstanding.eq(still + self._issue),
+            # Whether there is an issue is known late.
+            self._room.eq(Mux(self._issue, still != limit - 1, still != limit)),
         ]
         with m.If(~self.fault):
             with m.If(answered[1] & failed[1]):
