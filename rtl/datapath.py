@@ -125,7 +125,7 @@ class Datapath(wiring.Component):
             Learner(config),
         )
         self._classifier, self._mover = Classifier(config), RowMover(config)
-        self._list_reader, self._weights = RowListReader(config), WeightReader(config)
+        self._list_reader = RowListReader(config)
         self._lists = [ListWriter(config) for _ in LISTS]
         m.submodules.read_engine = flushed(reads)
         m.submodules.write_engine = flushed(writes)
@@ -136,6 +136,7 @@ class Datapath(wiring.Component):
         m.submodules.row_mover = flushed(self._mover)
         m.submodules.row_list_reader = flushed(self._list_reader)
         if config.pool:
+            self._weights = WeightReader(config)
             m.submodules.weight_reader = flushed(self._weights)
         for name, writer in zip(LISTS, self._lists, strict=True):
             m.submodules[f"{name}_writer"] = flushed(writer)

@@ -77,6 +77,8 @@ class Reader:
         word, entries = 0xFFFFFFFF, []
         for key in self.keys:
             entry = {"valid": 1, "last": 0}
+            if self.config.pool:
+                entry |= {"close": 0, "zero": 0}
             if self.records:
                 slot, table, row = key & word, key >> 32 & word, key >> 64 & word
                 bad = int(slot >= self.config.slots)

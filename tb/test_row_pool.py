@@ -13,11 +13,14 @@ _BASE = preset("ecp5").replace(max_row_bytes=128)
 CONFIGS = {
     "64": _BASE,
     "32": _BASE.replace(data_width=32, addr_width=32),
+    "256": _BASE.replace(data_width=256),
     "512": preset("datacenter").replace(max_row_bytes=256),
 }
 
 
-@pytest.mark.parametrize("name", ["64", pytest.param("32", marks=pytest.mark.slow), "512"])
+@pytest.mark.parametrize(
+    "name", ["64", "256", *(pytest.param(name, marks=pytest.mark.slow) for name in ("32", "512"))]
+)
 def test_row_pool(name: str) -> None:
     config = CONFIGS[name]
     run_bench(RowPool(config), "row_pool", "cocotb_row_pool", config=config)
