@@ -39,8 +39,10 @@ ConfigOption = Annotated[
 ]
 
 
-def _configuration(name: str | None, file: Path | None) -> tuple[Config, str]:
-    """The configuration that the options name, and what to call it."""
+def _configuration(
+    name: str | None, file: Path | None, default: str | None = None
+) -> tuple[Config, str]:
+    """The configuration that the options name, or the default preset, and what to call it."""
     if name is not None and file is not None:
         raise ValueError("--preset and --config exclude each other")
     if file is not None:
@@ -48,6 +50,7 @@ def _configuration(name: str | None, file: Path | None) -> tuple[Config, str]:
             return Config.from_toml(file), file.stem
         except (FileNotFoundError, IsADirectoryError):
             raise ValueError(f"there is no file {str(file)!r}") from None
+    name = name if name is not None else default
     if name is None:
         raise ValueError("either --preset or --config is needed")
     return preset(name), name
@@ -110,9 +113,7 @@ def run_command(
     waves: Annotated[Path | None, typer.Option(help="Waveform file, .vcd or .fst.")] = None,
 ) -> None:
     """Run a click log through the simulated RTL, checked byte by byte."""
-    if preset_name is None and config_file is None:
-        preset_name = _DEFAULT_PRESET
-    config, name = _configuration(preset_name, config_file)
+    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
     from hotline.host.job import JobOptions
     from hotline.host.run import run
 
@@ -202,9 +203,7 @@ def train_command(
     ] = "",
 ) -> None:
     """Train a DLRM whose embedding rows the device keeps, fetches and writes back."""
-    if preset_name is None and config_file is None:
-        preset_name = _DEFAULT_PRESET
-    config, name = _configuration(preset_name, config_file)
+    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
     limit = _sample_limit(samples)
     try:
         import torch  # noqa: F401  # what follows needs it, and it is not among the dependencies
@@ -295,9 +294,7 @@ def bench_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
 ) -> None:
     """Measure the performance contract (spec section 9) on the simulated RTL."""
-    if preset_name is None and config_file is None:
-        preset_name = _DEFAULT_PRESET
-    config, name = _configuration(preset_name, config_file)
+    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
     if clock is not None and clock_json is not None:
         raise ValueError("--clock and --clock-json exclude each other")
     limit = _sample_limit(samples)

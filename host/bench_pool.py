@@ -21,6 +21,7 @@ __all__ = ["MLPERF_BAGS", "pool_lines"]
 MLPERF_BAGS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
 
 _ROW_BYTES, _ROWS = 64, 1 << 20
+_TRAFFIC = "random rows"
 #: Such a sample has eight times the indices of a one-hot one.
 _FEWER = 8
 
@@ -35,18 +36,19 @@ def pool_lines(rig: Callable[[], Rig], config: Config, seed: int, size: Size) ->
         def run(command: str = command, weighted: bool = weighted) -> Measurement:
             return _pool(rig(), command, seed, max(1, size.samples // _FEWER), weighted)
 
-        yield Line(command, "random rows", run)
+        yield Line(command, _TRAFFIC, run)
 
 
 def _pool(rig: Rig, command: str, seed: int, count: int, weighted: bool) -> Measurement:
     config, device, rng = rig.config, rig.device, draws(seed, command)
     bags = np.array(MLPERF_BAGS[: config.max_tables], np.uint16)
     tables = len(bags)
-    rig.set_tables([min(_ROWS, 1 << config.row_bits)] * tables, _ROW_BYTES)
+    table_rows = min(_ROWS, 1 << config.row_bits)
+    rig.set_tables([table_rows] * tables, _ROW_BYTES)
     rig.load(np.zeros(0, np.uint64), None)
     lengths = np.tile(bags, (count, 1))
     keys = int(lengths.sum())
-    indices = rng.integers(0, min(_ROWS, 1 << config.row_bits), keys).astype(np.uint32)
+    indices = rng.integers(0, table_rows, keys).astype(np.uint32)
     samples = rig.samples(indices, tables, lengths)
     weights = rng.random(keys).astype(np.float32)
     address = rig.put("weights", weights).address if weighted else 0
@@ -69,4 +71,4 @@ def _pool(rig: Rig, command: str, seed: int, count: int, weighted: bool) -> Meas
     regions = (split.popular, split.nonpopular, split.popular_slots, split.nonpopular_slots)
     beats += Beats(0, region_beats(config, *(r.nbytes for r in regions), split.keys.nbytes))
     work = Work(beats, keys, "rows", lookup_cycles(config, keys))
-    return judge(rig, command, "random rows", seen, work)
+    return judge(rig, command, _TRAFFIC, seen, work)

@@ -75,12 +75,15 @@ class ClickLog:
         return (tables << np.uint64(row_bits)) | self.indices.astype(np.uint64)
 
     def misfit(self, config: Config) -> str | None:
-        """Why a device of this configuration cannot take the tables of the log; None if it can."""
+        """Why a device of this configuration cannot take the log; None if it can."""
         if self.num_tables > config.max_tables:
             return f"the log has {self.num_tables} tables, the device at most {config.max_tables}"
         most, limit = max(self.table_rows), 1 << config.row_bits
         if most > limit:
             return f"a table has {most} rows, the device takes at most {limit}"
+        longest, limit = int(np.diff(self.offsets).max(initial=0)), config.max_sample_keys
+        if longest > limit:
+            return f"a sample has {longest} keys, the device takes at most {limit}"
         return None
 
     def __getitem__(self, samples: slice) -> ClickLog:

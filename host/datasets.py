@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
 from hotline.host.click_log import ClickLog, DataError
 from hotline.host.movielens import fetch_movielens, read_movielens
@@ -19,7 +20,10 @@ from hotline.host.readers import (
 )
 from hotline.host.synthetic import TRACES, synthetic_log
 
-__all__ = ["SOURCES", "fold_rows", "open_log"]
+__all__ = ["SOURCES", "fold_rows", "open_log", "row_limit"]
+
+#: Bytes of all tables that fit the memory of a small machine, twice, beside everything else.
+_TABLE_BYTES = 1 << 30
 
 _READERS: dict[str, Callable[[str, int | None], ClickLog]] = {
     "criteo": read_criteo,
@@ -71,6 +75,11 @@ def open_log(source: str, samples: int | None = None, seed: int = 1) -> ClickLog
     if not Path(rest).is_file():
         raise DataError(f"there is no file {rest!r}")
     return _READERS[kind](rest, samples)
+
+
+def row_limit(log: ClickLog, config: Config, row_bytes: int) -> int:
+    """Rows of a table that the device can number, and that this machine has memory for."""
+    return min(1 << config.row_bits, max(1, _TABLE_BYTES // (row_bytes * log.num_tables)))
 
 
 def fold_rows(log: ClickLog, limit: int) -> ClickLog:

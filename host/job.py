@@ -157,11 +157,6 @@ def run_job(
 def _check(config: Config, log: ClickLog, options: JobOptions) -> None:
     if (reason := log.misfit(config)) is not None:
         raise JobError(reason)
-    longest = int(np.diff(log.offsets).max(initial=0))
-    if longest > config.max_sample_keys:
-        raise JobError(
-            f"a sample has {longest} keys, the device takes at most {config.max_sample_keys}"
-        )
     if not 4 <= options.row_bytes <= config.max_row_bytes or options.row_bytes % 4:
         raise JobError(
             f"row bytes must be a multiple of 4 from 4 to {config.max_row_bytes}, "

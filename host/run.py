@@ -14,15 +14,12 @@ from rich.table import Table
 
 from hotline.gen.config import Config
 from hotline.host.backends import GoldenBackend, RtlBackend
-from hotline.host.datasets import fold_rows, open_log
+from hotline.host.datasets import fold_rows, open_log, row_limit
 from hotline.host.job import JobOptions, run_job
 from hotline.host.report import write_report
 from hotline.host.verilated import BusTiming
 
 __all__ = ["run"]
-
-#: Bytes of all tables that fit the memory of a small machine, twice, beside everything else.
-_TABLE_BYTES = 1 << 30
 
 
 def run(
@@ -57,7 +54,7 @@ def run(
     console = Console()
     console.print(f"[bold]Hotline[/] {name}, seed {options.seed}")
     log = open_log(source, samples, options.seed)
-    limit = min(1 << config.row_bits, _TABLE_BYTES // (options.row_bytes * log.num_tables))
+    limit = row_limit(log, config, options.row_bytes)
     folded = fold_rows(log, limit)
     if folded is not log:
         console.print(f"rows are taken modulo {limit:,}, so that the tables fit")

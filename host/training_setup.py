@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from hotline.gen.config import Config
 from hotline.host.click_log import ClickLog
-from hotline.host.datasets import fold_rows, open_log
+from hotline.host.datasets import fold_rows, open_log, row_limit
 from hotline.host.row_homes import RowHomes
 from hotline.host.row_optimizers import row_optimizer
 from hotline.host.train_options import TrainOptions
@@ -17,9 +15,6 @@ __all__ = ["BACKENDS", "Setup", "open_training_log", "with_entries"]
 
 #: Back-ends that run in this process.
 BACKENDS = ("golden", "verilator")
-
-#: Bytes of all tables that fit the memory of a small machine beside everything else.
-_TABLE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +82,8 @@ def open_training_log(setup: Setup, options: TrainOptions) -> ClickLog:
     log = open_log(setup.source, setup.samples, options.seed)
     width = row_optimizer(options.optimizer, options.lr, options.dim).width
     row_bytes = RowHomes.check_width(setup.config, width, options.numpy_dtype)
-    limit = min(1 << setup.config.row_bits, max(1, _TABLE_BYTES // (row_bytes * log.num_tables)))
-    log = fold_rows(log, limit)
+    log = fold_rows(log, row_limit(log, setup.config, row_bytes))
     if (reason := log.misfit(setup.config)) is not None:
         raise ValueError(reason)
-    longest = int(np.diff(log.offsets).max(initial=0))
-    if longest > setup.config.max_sample_keys:
-        raise ValueError(
-            f"a sample has {longest} keys, the device takes at most {setup.config.max_sample_keys}"
-        )
     options.check_epoch(-(-len(log) // options.batch))
     return log

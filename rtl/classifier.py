@@ -124,10 +124,8 @@ class Classifier(wiring.Component):
             new = next_new.output
         self._connect(m, new, lister.input)
         self._connect(m, lister.keys, self.keys)
+        self._connect(m, lister.rows, self.rows)
         m.d.comb += [
-            self.rows.valid.eq(lister.rows.valid),
-            self.rows.payload.eq(lister.rows.payload),
-            lister.rows.ready.eq(self.rows.ready),
             lister.gather.eq(self.gather & ~self.pool),
             dedup.start.eq(self.start),
             dedup.all_rows.eq(self.all_rows),
