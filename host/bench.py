@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hotline.gen.config import Config
+from hotline.gen.verilog import to_verilog
+from hotline.host.bench_journal import BenchJournal
 from hotline.host.bench_lines import log_lines, worst_lines
 from hotline.host.bench_measure import Line, Size
 from hotline.host.bench_peers import PAPER_MHZ, gather_rates, split_rates
@@ -30,6 +33,7 @@ from hotline.host.bench_sweeps import (
 )
 from hotline.host.bench_traffic import LogTraffic
 from hotline.host.datasets import open_log
+from hotline.rtl.top import Hotline
 
 __all__ = ["SECTIONS", "BenchOptions", "measure", "read_clock", "run", "to_json"]
 
@@ -74,7 +78,11 @@ class BenchOptions:
 
 
 def measure(
-    config: Config, name: str, options: BenchOptions, console: Console | None = None
+    config: Config,
+    name: str,
+    options: BenchOptions,
+    console: Console | None = None,
+    kept: BenchJournal | None = None,
 ) -> dict[str, Any]:
     """Measure what the options choose; returns the result, ready for JSON.
 
@@ -86,6 +94,8 @@ def measure(
         What to measure.
     console : Console, optional
         For the progress.
+    kept : BenchJournal, optional
+        Takes what is measured, and gives what was measured before.
 
     Raises
     ------
@@ -122,7 +132,12 @@ def measure(
             work = bar.add_task("", total=len(tasks))
             for task in tasks:
                 bar.update(work, description=f"{task.section}: {task.name}"[:60])
-                result[task.section] += task.run()
+                records = kept.find(task) if kept is not None else None
+                if records is None:
+                    records = task.run()
+                    if kept is not None:
+                        kept.add(task, records)
+                result[task.section] += records
                 bar.advance(work)
     finally:
         session.close()
@@ -132,19 +147,40 @@ def measure(
 def run(
     config: Config, name: str, options: BenchOptions, json_file: Path | None, plots: Path | None
 ) -> None:
-    """Measure, show tables, and write the result to `json_file` and pictures to `plots`."""
+    """Measure, show tables, and write the result to `json_file` and pictures to `plots`.
+
+    What was measured when a run was stopped is found again by the next one with the same options.
+    """
     console = Console()
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     console.print(f"[bold]Hotline[/] {name}, {', '.join(options.sources)}, seed {options.seed}")
-    result = measure(config, name, options, console)
+    kept = None
     if json_file is not None:
+        kept = BenchJournal(json_file, _key(config, options))
+        if kept.count:
+            console.print(f"{kept.count} measured before, in {kept.path}")
+    result = measure(config, name, options, console, kept)
+    if json_file is not None and kept is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(to_json(result), encoding="utf-8")
+        kept.remove()
     show(console, result)
     if plots is not None:
         for path in write_plots(result, plots, name):
             console.print(str(path), highlight=False, soft_wrap=True)
+
+
+def _key(config: Config, options: BenchOptions) -> dict[str, Any]:
+    """All that a figure depends on."""
+    verilog = to_verilog(Hotline(config), "hotline").encode()
+    return {
+        "verilog": hashlib.sha256(verilog).hexdigest(),
+        "sources": list(options.sources),
+        "samples": options.samples,
+        "quick": options.quick,
+        "seed": options.seed,
+    }
 
 
 def _chosen(tasks: list[Task], only: Sequence[str]) -> list[Task]:

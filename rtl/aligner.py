@@ -80,9 +80,9 @@ class Aligner(wiring.Component):
     """Shifts rows from source to destination offset, one beat a cycle.
 
     A row takes as many cycles as it has beats in source or destination, whichever are more, and
-    rows follow each other without a bubble while `early` stays the same. Latency 2 cycles (32-bit
-    bus: 0). Back-pressure stops everything. Reset empties it. After a fault no data come out until
-    reset.
+    rows follow each other without a bubble while `early` stays the same. Latency one cycle (32-bit
+    bus: none). Back-pressure stops everything. Reset empties it. After a fault no data come out
+    until reset.
 
     Parameters
     ----------
@@ -116,16 +116,14 @@ class Aligner(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         shape = Signal(row_shape(self.config))
-        single = Signal()
         left = Signal.like(shape.beats)
         valid, done = Signal(), Signal()
         fresh = Signal(init=1)
-        final = Signal()
+        final = Signal()  # the next beat taken is the last of its row
         faulted, take = Signal(), Signal()
         row, marker = Signal(), Signal()  # there is a shape with data, or without
         m.d.comb += [
             self.shapes.ready.eq(~valid | done),
-            final.eq(Mux(fresh, single, left == 1)),
             faulted.eq(self.read_fault | self.index_fault),
             self.beats.ready.eq(take),
         ]
@@ -135,10 +133,13 @@ class Aligner(wiring.Component):
                 row.eq(self.shapes.valid & self.shapes.payload.move),
                 marker.eq(self.shapes.valid & ~self.shapes.payload.move),
                 shape.eq(self.shapes.payload),
-                single.eq(self.shapes.payload.beats == 1),
+                left.eq(self.shapes.payload.beats),
+                final.eq(self.shapes.payload.beats == 1),
             ]
+        with m.Elif(take):
+            m.d.sync += [left.eq(left - 1), final.eq(left == 2)]
         with m.If(take):
-            m.d.sync += [fresh.eq(final), left.eq(Mux(fresh, shape.beats, left) - 1)]
+            m.d.sync += fresh.eq(final)
         # Nothing comes after a fault.
         with m.If(take & self.beats.payload.fault):
             m.d.sync += [self.read_fault.eq(1), row.eq(0), marker.eq(0)]
@@ -201,8 +202,10 @@ class Aligner(wiring.Component):
         tail, tail_first = Signal(), Signal()
         tail_shape = Signal.like(shape)
         second, own, end = Signal(), Signal(), Signal()
+        emits, ends = Signal(), Signal()
         m.d.comb += [
             advance.eq(~out.valid | out.ready),
+            out.valid.eq(emits | ends),
             take.eq(advance & row & beats.valid & ~(tail & shape.early)),
             own.eq(take & (shape.early | ~fresh)),
             end.eq(marker & shape.last & ~shape.fault & ~tail),
@@ -219,7 +222,7 @@ class Aligner(wiring.Component):
             last.eq(tail | (final & ~shape.tail)),
             cut.eq(Mux(view.early, view.dest, words - view.source)),
         ]
-        took, emits, ends = Signal(), Signal(), Signal()
+        took = Signal()
         is_first, is_last = Signal(), Signal()
         before, rotated = Signal(self.config.data_width), Signal(self.config.data_width)
         from_before, strobe = Signal(words), Signal(words)
@@ -229,7 +232,7 @@ class Aligner(wiring.Component):
         with m.If(advance):
             m.d.sync += [
                 took.eq(take),
-                emits.eq((tail | own) & ~(take & beats.payload.fault)),
+                emits.eq((tail | own) & ~(take & beats.payload.fault) & ~faulted),
                 ends.eq(end),
                 is_first.eq(first),
                 is_last.eq(last),
@@ -253,14 +256,12 @@ class Aligner(wiring.Component):
             Mux(from_before[word], before.word_select(word, 32), rotated.word_select(word, 32))
             for word in range(words)
         ]
-        with m.If(advance):
-            with m.If(took):
-                m.d.sync += before.eq(rotated)
-            m.d.sync += [
-                out.valid.eq((emits | ends) & ~faulted),
-                out.payload.data.eq(Cat(*merged)),
-                out.payload.strobe.eq(strobe),
-                out.payload.first.eq(is_first),
-                out.payload.last.eq(is_last),
-                out.payload.end.eq(ends),
-            ]
+        with m.If(advance & took):
+            m.d.sync += before.eq(rotated)
+        m.d.comb += [
+            out.payload.data.eq(Cat(*merged)),
+            out.payload.strobe.eq(strobe),
+            out.payload.first.eq(is_first),
+            out.payload.last.eq(is_last),
+            out.payload.end.eq(ends),
+        ]

@@ -17,22 +17,32 @@ from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_writer import row_place
 from hotline.rtl.small_fifo import SmallFIFO
 
-__all__ = ["LOOP", "QUEUE_BEATS", "BagSums", "bag_product", "bag_queues", "delayed_pulse"]
+__all__ = ["LOOP", "BagSums", "bag_product", "bag_queues", "delayed_pulse", "queue_beats"]
 
 #: Cycles from the read of a partial sum to the read of the next one: two for the memories, the
 #: adder, and the write.
 LOOP = 3 + FloatAdder(BINARY32).latency
-
-#: Beats that a queue holds: a bag of a hundred rows of one beat does not stop the bags behind it.
-QUEUE_BEATS = 128
 
 #: Beats of sums that may wait or be on their way; a distributed RAM has 16 entries anyway.
 _SUMS = 16
 
 
 def bag_queues(config: Config) -> int:
-    """Queues of bags. A row of 64 bytes takes LOOP cycles on a narrow bus: there few will do."""
-    return 8 if config.data_width > 64 else 4
+    """Queues of bags.
+
+    A row of 64 bytes takes as long as a sum on a narrow bus: there few will do. On a bus as wide as
+    such a row a queue adds one in LOOP cycles, and the longest bags all go to a part of the queues.
+    """
+    return 4 if config.data_width <= 64 else 8 if config.data_width < 512 else 16
+
+
+def queue_beats(config: Config) -> int:
+    """Beats that a queue holds.
+
+    A bag of a hundred rows of 64 bytes does not stop the bags behind it; where such a row takes as
+    long as a sum it need not all be there.
+    """
+    return 128 if config.data_width <= 64 else 128 * max(1, 64 // config.data_bytes)
 
 
 def bag_product(config: Config) -> data.StructLayout:
@@ -95,7 +105,7 @@ class BagSums(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
-        config, queues = self.config, bag_queues(self.config)
+        config, queues, depth = self.config, bag_queues(self.config), queue_beats(self.config)
         layout = bag_product(config)
         index_bits = max(1, ceil_log2(-(-config.max_row_bytes // config.data_bytes)))
         issued, kept = self.issued, self.kept
@@ -105,13 +115,17 @@ class BagSums(wiring.Component):
         # Places in the two queues behind the adders: of beats, and of rows.
         credits = Signal(range(_SUMS + 1), init=_SUMS)
         row_credits = Signal(range(_SUMS + 1), init=_SUMS)
-        begins = index == 0
+        # Registers: few gates may stand between what is known and `issue`. Credits are known a
+        # cycle late, when one more may be gone.
+        begins = Signal(init=1)
+        has_credit, has_row_credit = Signal(), Signal()
+        m.d.sync += [has_credit.eq(credits > 1), has_row_credit.eq(row_credits > 1)]
         waiting = Signal(queues)  # a product is there
         heads, tails = [], []
         for queue in range(queues):
-            head = Signal(range(QUEUE_BEATS), name=f"head_{queue}")
-            tail = Signal(range(QUEUE_BEATS), name=f"tail_{queue}")
-            count = Signal(range(QUEUE_BEATS + 1), name=f"count_{queue}")
+            head = Signal(range(depth), name=f"head_{queue}")
+            tail = Signal(range(depth), name=f"tail_{queue}")
+            count = Signal(range(depth + 1), name=f"count_{queue}")
             comes, goes = self.write[queue], issued[queue]
             m.d.sync += [
                 head.eq(head + goes),
@@ -142,14 +156,12 @@ class BagSums(wiring.Component):
             # Those after the current one come first.
             above.eq(ready & Cat(current[:n].any() if n else Const(0) for n in range(queues))),
             choice.eq(Mux(above.any(), one_hot_first(above), one_hot_first(ready))),
-            issue.eq(
-                active & (waiting & current).any() & (credits != 0) & (~begins | (row_credits != 0))
-            ),
+            issue.eq(active & (waiting & current).any() & has_credit & (~begins | has_row_credit)),
             issued.eq(Mux(issue, current, 0)),
             final.eq(index == self.length - 1),
         ]
         with m.If(issue):
-            m.d.sync += index.eq(Mux(final, 0, index + 1))
+            m.d.sync += [index.eq(Mux(final, 0, index + 1)), begins.eq(final)]
         # What was the last beat of a queue shows too late for the choice: then choose again.
         stuck = begins & ~(waiting & current).any()
         with m.If(~active | (issue & final) | stuck):
@@ -158,7 +170,7 @@ class BagSums(wiring.Component):
                 m.d.sync += current.eq(choice)
 
         # -- memories: products and partial sums -------------------------------------------------
-        product_ports = _memory(m, "products", layout, queues * QUEUE_BEATS)
+        product_ports = _memory(m, "products", layout, queues * depth)
         sum_ports = _memory(m, "partial_sums", config.data_width, queues << index_bits)
         here = Cat(_selected(current, heads), _number(current))
         m.d.comb += [

@@ -54,14 +54,16 @@ class BlockFIFO(wiring.Component):
         )
         write, read = storage.write_port(), storage.read_port()
         level = Signal(range(self._depth + 1))
+        some = Signal()  # level != 0, from a register
         push, fetch = Signal(), Signal()
+        m.d.sync += some.eq(push | level[1:].any() | (level[0] & ~fetch))
         m.d.comb += [
             # The depth is a power of two: full is the top bit.
             self.input.ready.eq(~level[-1]),
             push.eq(self.input.valid & self.input.ready),
             write.en.eq(push),
             write.data.eq(self.input.payload),
-            fetch.eq((level != 0) & (~self.output.valid | self.output.ready)),
+            fetch.eq(some & (~self.output.valid | self.output.ready)),
             read.en.eq(fetch),
             self.output.payload.eq(read.data),
         ]

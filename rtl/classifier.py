@@ -7,7 +7,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
-from hotline.rtl.bag_lister import BagLister, weight_pick
+from hotline.rtl.bag_closer import weight_pick
+from hotline.rtl.bag_lister import BagLister
 from hotline.rtl.dedup import Dedup, new_keys
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister

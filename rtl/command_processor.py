@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import COMMANDS, Flag, Opcode
+from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
 from hotline.rtl.classifier import LISTS
 from hotline.rtl.completion import CompletionWriter
@@ -14,41 +14,11 @@ from hotline.rtl.counters import command_counts
 from hotline.rtl.descriptor import DescriptorChecker, DescriptorFetcher
 from hotline.rtl.hot_table import Sweep
 from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request, write_beat
+from hotline.rtl.job_decoder import JobDecoder, job
 from hotline.rtl.register_store import failure
 from hotline.rtl.write_engine import address_latency
 
-__all__ = ["CommandProcessor", "job", "results"]
-
-
-def job(config: Config) -> data.StructLayout:
-    """The running descriptor, decoded; holds from the start of a command to its end.
-
-    `opcode`, `gather`, `gather_hot` and `pool` (flags of SPLIT), `scan_all` and `fill`
-    (COMMIT with ALL, FILL), `back` (FILL with BACK), `add` (SCATTER with ADD), `one_hot`, `count`,
-    `num_tables`, `num_keys`, and the addresses in bytes; `lists` is that of the last SPLIT's keys
-    for GATHER LAST.
-    """
-    return data.StructLayout(
-        {
-            "opcode": 4,
-            "gather": 1,
-            "gather_hot": 1,
-            "pool": 1,
-            "scan_all": 1,
-            "fill": 1,
-            "back": 1,
-            "add": 1,
-            "one_hot": 1,
-            "count": 32,
-            "num_tables": config.max_tables.bit_length(),
-            "num_keys": 31,
-            "indices": config.addr_width,
-            "lengths": config.addr_width,
-            "lists": config.addr_width,
-            "rows": config.addr_width,
-            "weights": config.addr_width,
-        }
-    )
+__all__ = ["CommandProcessor", "results"]
 
 
 def results() -> data.StructLayout:
@@ -85,7 +55,8 @@ class CommandProcessor(wiring.Component):
     resetting : Out(1)
         A soft reset is under way.
     reset_request : Out(1)
-        A soft reset has drained the bus: reset everything now.
+        A soft reset has drained the bus: reset everything in the next cycle. Until that resets
+        this component too.
     fetch_request, fetch_data
         The stream read port, for descriptors; `fetching` says that it is ours.
     record : Out
@@ -106,16 +77,18 @@ class CommandProcessor(wiring.Component):
     fault, fault_status, fault_info
         The first fault of the running command, level.
     bus_quiet, quiet : In(1)
-        Both engines are idle; and so are the hot table and the learner. Like `command_done`,
-        `write_idle` and `fault` as of the cycle before.
+        Both engines are idle; and so are the hot table and the learner. Like `write_idle` as of the
+        cycle before or earlier; `command_done` and `fault` as of two cycles before.
     write_idle, write_fault, write_fault_status, write_fault_info
         State of the write engine.
     table_busy : In(1)
         The hot table, or the store of seen keys, is being cleared after reset.
     read_last : In(1)
         The last beat of a read burst transfers on the bus in this cycle.
-    halt, flush : Out(1)
-        See above, one cycle late, since they go everywhere; `halt` also in a soft reset.
+    halt : Out(1)
+        See above, one cycle late, since it goes everywhere; also in a soft reset.
+    flush : Out(1)
+        Pulse: reset the blocks in the next cycle.
     learner_clear : Out(1)
         Pulse: the hot table has been cleared by a command.
     """
@@ -181,7 +154,6 @@ class CommandProcessor(wiring.Component):
         m.submodules.completion = completion = CompletionWriter(config)
         words = fetcher.words
         opcode = words[0][0:8]
-        flags = words[0][8:16]
 
         status = Signal(Status)
         info = Signal(64)
@@ -192,49 +164,25 @@ class CommandProcessor(wiring.Component):
         last_count = Signal(32)
         last_keys = Signal(config.addr_width)
         work_pending = self.run & ~self.error & (self.ring_tail != self.ring_head)
+        # As of the cycle before, which holds once the ring stands still.
+        pending, rested = Signal(), Signal()
         executing = Signal()
+        m.d.sync += [pending.eq(work_pending), rested.eq(~executing)]
 
         # ---- the running command, decoded -----------------------------------------------------
-        # In registers, without enable: the descriptor is stable for the whole check, which takes
-        # longer than this settles, and every block hangs on it.
-        gather_last, takes_count, empty = Signal(), Signal(), Signal()
-        count = Signal(32)
-        per_sample, per_key = Signal(38), Signal(38)
-        split = Signal()
-        m.d.sync += [
-            split.eq(opcode == Opcode.SPLIT),
-            gather_last.eq((opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()),
-            count.eq(Mux(gather_last, last_count, words[1])),
-            empty.eq(takes_count & (count == 0)),
-            per_sample.eq(_region(count)),
-            per_key.eq(_region(words[3][:31])),
-            self.job.gather.eq((opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER).any()),
-            self.job.gather_hot.eq(
-                (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_GATHER_HOT).any()
-            ),
-            self.job.pool.eq((opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_POOL).any()),
-            self.job.fill.eq((opcode == Opcode.COMMIT) & (flags & Flag.COMMIT_FILL).any()),
-            self.job.add.eq((opcode == Opcode.SCATTER) & (flags & Flag.SCATTER_ADD).any()),
-            self.job.back.eq((opcode == Opcode.FILL) & (flags & Flag.FILL_BACK).any()),
-            self.job.one_hot.eq(Cat(words[6], words[7]) == 0),
-            self.job.lists.eq(Mux(gather_last, last_keys, Cat(words[8], words[9]))),
-        ]
-        reported = Signal()
-        m.d.sync += reported.eq(self.results.popular != 0)
+        m.submodules.decoder = decoder = JobDecoder(config)
+        split, gather, empty = decoder.split, decoder.gather, decoder.empty
         m.d.comb += [
-            self.job.opcode.eq(opcode[:4]),
-            self.job.scan_all.eq((flags & Flag.COMMIT_ALL).any()),
-            self.job.count.eq(count),
-            self.job.num_tables.eq(words[2]),
-            self.job.num_keys.eq(words[3]),
-            self.job.indices.eq(Cat(words[4], words[5])),
-            self.job.lengths.eq(Cat(words[6], words[7])),
-            self.job.rows.eq(Cat(words[10], words[11])),
-            self.job.weights.eq(Cat(words[12], words[13])),
+            *(decoder.words[n].eq(word) for n, word in enumerate(words)),
+            decoder.last_count.eq(last_count),
+            decoder.last_keys.eq(last_keys),
+            self.job.eq(decoder.job),
         ]
-        m.d.sync += takes_count.eq(
-            opcode.matches(*(code for code, command in COMMANDS.items() if command.count))
-        )
+        reported, reports = Signal(), Signal(4)
+        m.d.sync += [
+            reports.eq(Cat(self.results.popular.word_select(n, 8).any() for n in range(4))),
+            reported.eq(reports.any()),
+        ]
 
         # ---- ring -----------------------------------------------------------------------------
         next_head = (self.ring_head + 1) & ((1 << self.ring_log2) - 1)[:15]
@@ -304,9 +252,11 @@ class CommandProcessor(wiring.Component):
         region = Signal(range(len(LISTS) + 1))
 
         # Cycles in a state that waits for others, saturating.
+        written = Signal()  # `write_idle`, as old as `command_done`
+        m.d.sync += written.eq(self.write_idle)
         waited = Signal(3)
         waited_longer = Mux(waited.all(), waited, waited + 1)
-        m.d.sync += [waited.eq(0), self.halt.eq(0), self.flush.eq(0)]
+        m.d.sync += [waited.eq(0), self.halt.eq(0)]
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += [
@@ -317,7 +267,7 @@ class CommandProcessor(wiring.Component):
                 ]
                 with m.If(self.resetting):
                     m.next = "DRAIN"
-                with m.Elif(work_pending & ~self.table_busy):
+                with m.Elif(pending & rested & ~self.table_busy):
                     m.d.comb += fetcher.start.eq(1)
                     m.next = "FETCH"
             with m.State("FETCH"):
@@ -350,7 +300,7 @@ class CommandProcessor(wiring.Component):
                     m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 m.d.sync += [base.eq(self.job.lists), region.eq(0)]
-                with m.Switch(opcode):
+                with m.Switch(self.job.opcode):
                     with m.Case(Opcode.NOP):
                         m.next = "SUCCESS"
                     with m.Case(Opcode.CLEAR, Opcode.AGE):
@@ -365,10 +315,10 @@ class CommandProcessor(wiring.Component):
                 m.d.comb += self.list_base.eq(Cat(base[: config.addr_width], beyond))
                 m.d.sync += [
                     # popular and nonpopular have a word a sample, the slots a word a key.
-                    base.eq(base + Mux(region < 2, per_sample, per_key)),
+                    base.eq(base + Mux(region < 2, decoder.per_sample, decoder.per_key)),
                     region.eq(region + 1),
                 ]
-                with m.If(opcode == Opcode.COMMIT):
+                with m.If(decoder.commit):
                     m.d.comb += self.list_start[-1].eq(1)
                     m.next = "START"
                 with m.Else():
@@ -380,28 +330,28 @@ class CommandProcessor(wiring.Component):
                 with m.If(~split | self.start_ready):
                     m.d.comb += self.start.eq(1)
                     m.next = "RUN"
-                with m.If((opcode == Opcode.LEARN) | (opcode == Opcode.LOAD)):
+                with m.If(decoder.learns):
                     m.d.sync += self.dirty.eq(1)
             with m.State("RUN"):
                 m.d.comb += [fail_status.eq(self.fault_status), fail_info.eq(self.fault_info)]
                 with m.If(self.resetting):
                     m.next = "DRAIN"
                 # What is known of the cycles before the blocks have seen `start` does not count.
-                with m.Elif(self.fault & waited[1:].any()):
+                with m.Elif(self.fault & (waited >= 3)):
                     m.d.comb += fail.eq(1)
                     m.next = "ABORT"
                 with m.Else():
                     m.d.sync += waited.eq(waited_longer)
-                    with m.If(self.command_done & self.write_idle & waited[2]):
+                    with m.If(self.command_done & written & (waited >= 5)):
                         m.next = "SUCCESS"
-                        with m.If(opcode == Opcode.COMMIT):
+                        with m.If(decoder.commit):
                             # Without a record there is no mark to clear.
                             m.d.sync += self.dirty.eq(0)
                             with m.If(reported):
                                 m.next = "SWEEP"
             with m.State("SWEEP"):
                 m.d.comb += self.sweep.valid.eq(1)
-                with m.Switch(opcode):
+                with m.Switch(self.job.opcode):
                     with m.Case(Opcode.CLEAR):
                         m.d.comb += self.sweep.payload.eq(Sweep.CLEAR)
                     with m.Case(Opcode.AGE):
@@ -411,9 +361,9 @@ class CommandProcessor(wiring.Component):
                 with m.If(self.sweep.ready):
                     m.next = "SWEEPING"
             with m.State("SWEEPING"), m.If(self.sweep_done):
-                with m.If(opcode != Opcode.AGE):
+                with m.If(self.job.opcode != Opcode.AGE):
                     m.d.sync += self.dirty.eq(0)
-                m.d.comb += self.learner_clear.eq(opcode == Opcode.CLEAR)
+                m.d.comb += self.learner_clear.eq(self.job.opcode == Opcode.CLEAR)
                 m.next = "SUCCESS"
             with m.State("SUCCESS"):
                 with m.If(split):
@@ -426,7 +376,7 @@ class CommandProcessor(wiring.Component):
                 m.d.sync += [self.halt.eq(1), waited.eq(waited_longer)]
                 # Not before `halt` has stopped all that was about to go out.
                 with m.If(self.quiet & waited.all()):
-                    m.d.sync += self.flush.eq(1)
+                    m.d.comb += self.flush.eq(1)
                     m.next = "FLUSH"
             with m.State("FLUSH"):
                 # `halt` ends here, or it would swallow the record.
@@ -464,7 +414,7 @@ class CommandProcessor(wiring.Component):
                         m.d.sync += recordable.eq(0)
                         m.next = "ABORT"
             with m.State("COUNT"):
-                m.d.comb += self.counts.valid.eq(split | (opcode == Opcode.GATHER))
+                m.d.comb += self.counts.valid.eq(split | gather)
                 with m.If(~self.counts.valid | self.counts.ready):
                     m.next = "ADVANCE"
             with m.State("FAILED"):
@@ -479,12 +429,8 @@ class CommandProcessor(wiring.Component):
                 ]
                 m.next = "IDLE"
             with m.State("DRAIN"):
-                m.d.sync += [
-                    self.halt.eq(1),
-                    waited.eq(waited_longer),
-                    # Ends itself, for it resets this register too.
-                    self.reset_request.eq(self.bus_quiet & waited.all()),
-                ]
+                m.d.sync += [self.halt.eq(1), waited.eq(waited_longer)]
+                m.d.comb += self.reset_request.eq(self.bus_quiet & waited.all())
 
         m.d.sync += self.fetching.eq(fsm.ongoing("FETCH"))
         m.d.comb += [
@@ -495,17 +441,12 @@ class CommandProcessor(wiring.Component):
         tally = self.counts.payload
         with m.If(split):
             m.d.comb += [
-                tally.samples.eq(count),
+                tally.samples.eq(self.job.count),
                 tally.popular.eq(counted.popular),
                 tally.keys.eq(self.job.num_keys),
                 tally.hits.eq(counted.hits),
                 tally.rows_shared.eq(counted.shared),
             ]
-        with m.If(self.job.gather | (opcode == Opcode.GATHER)):
+        with m.If(self.job.gather | gather):
             m.d.comb += tally.rows_gathered.eq(counted.fetched)
         return m
-
-
-def _region(count: Value) -> Value:
-    """Bytes of a region of `count` words, rounded up to 64."""
-    return ((count + 15) >> 4) << 6

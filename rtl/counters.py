@@ -150,8 +150,11 @@ class CounterBank(wiring.Component):
                 with m.If(taking):
                     m.d.sync += self.saturated.eq(Cat(self.saturated[1:], stays_full))
 
+        # They come from everywhere, and late.
+        events_now = Signal.like(self.events)
+        m.d.sync += events_now.eq(self.events)
         for position, name in enumerate(EVENT_COUNTERS):
-            event = self.events[name.lower()]
+            event = events_now[name.lower()]
             m.d.sync += live[position].eq(live[position] + event)
             with m.If(round_ends):
                 m.d.sync += [live[position].eq(event), frozen[position].eq(live[position])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, ResetInserter, Signal, Value
+from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
 from hotline.rtl.axi import axi_read, axi_write
 from hotline.rtl.classifier import LISTS, Classifier
-from hotline.rtl.command_processor import job, results
+from hotline.rtl.command_processor import results
 from hotline.rtl.hot_table import HotTable, Sweep
 from hotline.rtl.interfaces import (
     HotOp,
@@ -26,6 +26,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.interfaces import hot_write as hot_write_layout
 from hotline.rtl.interfaces import table_write as table_write_layout
+from hotline.rtl.job_decoder import job
 from hotline.rtl.key_stream import KeyStream
 from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
@@ -106,7 +107,6 @@ class Datapath(wiring.Component):
                 "write_fault_status": Out(Status),
                 "write_fault_info": Out(64),
                 "halt": In(1),
-                "flush": In(1),
                 "bus_quiet": Out(1),
                 "quiet": Out(1),
                 "table_busy": Out(1),
@@ -116,7 +116,7 @@ class Datapath(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         config, m = self.config, Module()
-        flushed = ResetInserter(self.flush)
+        flushed = DomainRenamer("flushed")
         self._reads = reads = ReadEngine(config, read_port_depths(config))
         self._writes = writes = WriteEngine(config, channels=2 + len(LISTS))
         self._keys, self._table, self._learner = (
@@ -248,7 +248,7 @@ class Datapath(wiring.Component):
         _fork(m, keys.groups, (self._learns, learner.groups), (self._split, groups))
         # Here end the stall of the table and, for the table, the decisions of the learner.
         requests = register_slice(config, hot_request(config))
-        m.submodules.requests = ResetInserter(self.flush)(requests)
+        m.submodules.requests = DomainRenamer("flushed")(requests)
         wiring.connect(m, requests.output, table.request)
         _join(
             m,
@@ -334,11 +334,14 @@ class Datapath(wiring.Component):
         writes, table = self._writes, self._table
         # The path of the scan ends here.
         self._records = records = register_slice(self.config, list_beat(self.config))
-        m.submodules.records = ResetInserter(self.flush)(records)
+        m.submodules.records = DomainRenamer("flushed")(records)
         wiring.connect(m, table.records, records.input)
+        # Long before the first beat.
+        list_start, list_base = Signal.like(self.list_start), Signal.like(self.list_base)
+        m.d.sync += [list_start.eq(self.list_start), list_base.eq(self.list_base)]
         for i, (name, writer) in enumerate(zip(LISTS, self._lists, strict=True)):
             source = getattr(self._classifier, name)
-            m.d.comb += [writer.start.eq(self.list_start[i]), writer.base.eq(self.list_base)]
+            m.d.comb += [writer.start.eq(list_start[i]), writer.base.eq(list_base)]
             if i == len(LISTS) - 1:
                 _join(m, writer.input, (~self._commit, source), (self._commit, records.output))
             else:
@@ -379,12 +382,13 @@ class Datapath(wiring.Component):
         # The hot table begins with a CLEAR sweep; only that one makes the device busy by itself.
         with m.If(~table.busy & classifier.ready):
             m.d.sync += ready.eq(1)
-        # In registers: these come from everywhere and go far. The first two in the same one; who
-        # asks whether all is quiet has waited long enough for the others.
-        reads_idle = Signal()
+        # In registers: these come from everywhere and go far. `command_done` is no older than
+        # `fault`; who asks whether all is quiet has waited long enough.
+        reads_idle, done = Signal(), Signal()
         bus_quiet = reads_idle & self.write_idle
         m.d.sync += [
-            self.command_done.eq(finished),
+            done.eq(finished),
+            self.command_done.eq(done),
             self.write_idle.eq(writes.idle),
             reads_idle.eq(reads.idle),
             self.bus_quiet.eq(bus_quiet),
@@ -412,36 +416,44 @@ class Datapath(wiring.Component):
         if self.config.pool:
             at = reads.fault_code[_WEIGHTS], reads.fault_addr[_WEIGHTS]
             faults.append((self._weights.fault, *at))
-        m.d.sync += self.fault.eq(Cat(fault for fault, _, _ in faults).any())
-        for fault, code, info in reversed(faults):
-            with m.If(fault):
+        # Whose fault it is in one cycle, what it says in the next: it stands.
+        found = Signal(len(faults))
+        m.d.sync += [found.eq(Cat(fault for fault, _, _ in faults)), self.fault.eq(found.any())]
+        for bit, (_, code, info) in reversed(list(enumerate(faults))):
+            with m.If(found[bit]):
                 m.d.sync += [self.fault_status.eq(code), self.fault_info.eq(info)]
 
-        counts = self.results
-        with m.Switch(opcode):
-            with m.Case(Opcode.SPLIT):
-                m.d.comb += [
-                    counts.popular.eq(classifier.popular_count),
-                    counts.nonpopular.eq(classifier.nonpopular_count),
-                    counts.rows.eq(classifier.num_keys_out),
-                    counts.hits.eq(classifier.hits),
-                    counts.misses.eq(classifier.misses),
-                    counts.replacements.eq(classifier.replacements),
-                    counts.shared.eq(classifier.shared),
-                    counts.fetched.eq(mover.count),
-                ]
-            with m.Case(Opcode.COMMIT):
-                m.d.comb += counts.popular.eq(table.record_count)
-                with m.If(self.job.fill):
-                    m.d.comb += counts.rows.eq(mover.count)
-            with m.Case(Opcode.FILL):
-                m.d.comb += [counts.popular.eq(mover.count), counts.rows.eq(mover.count)]
-            with m.Case(Opcode.LOAD):
-                m.d.comb += counts.popular.eq(learner.taken)
-            with m.Case(Opcode.LEARN):
-                m.d.comb += [counts.hits.eq(learner.hits), counts.misses.eq(learner.misses)]
-            with m.Case(Opcode.GATHER, Opcode.SCATTER):
-                m.d.comb += [counts.rows.eq(mover.count), counts.fetched.eq(mover.count)]
+        # By the decoded opcode, into registers: `command_done` is later still.
+        fills, moves, learning = Signal(), Signal(), Signal()
+        m.d.sync += [
+            fills.eq(opcode == Opcode.FILL),
+            moves.eq((opcode == Opcode.GATHER) | (opcode == Opcode.SCATTER)),
+            learning.eq(opcode == Opcode.LEARN),
+        ]
+        split, moved = self._split, (self._split | moves, mover.count)
+        sources: dict[str, list[tuple[Value, Value]]] = {
+            "popular": [
+                (split, classifier.popular_count),
+                (self._commit, table.record_count),
+                (fills, mover.count),
+                (self._load, learner.taken),
+            ],
+            "nonpopular": [(split, classifier.nonpopular_count)],
+            "rows": [
+                (split, classifier.num_keys_out),
+                ((self._commit & self.job.fill) | fills | moves, mover.count),
+            ],
+            "hits": [(split, classifier.hits), (learning, learner.hits)],
+            "misses": [(split, classifier.misses), (learning, learner.misses)],
+            "replacements": [(split, classifier.replacements)],
+            "shared": [(split, classifier.shared)],
+            "fetched": [moved],
+        }
+        for name, values in sources.items():
+            total: Value = Const(0, 32)
+            for enable, value in values:
+                total = total | Mux(enable, value, 0)
+            m.d.sync += self.results[name].eq(total)
 
 
 def _join(m: Module, sink: object, *routes: tuple[Value, object]) -> None:

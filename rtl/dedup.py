@@ -160,9 +160,13 @@ class Dedup(wiring.Component):
         if banks:
             self._access_numbers(m, advance, info, valid, fresh, number, banks)
             info, valid = self._steps(m, advance, info, valid, 2, "access")
-            fresh = self._delayed(m, advance, fresh, 2, "accessed")
-            own = self._delayed(m, advance, number, 2, "own")
-            found = Array(bank.number_found for bank in banks)
+            # A step of its own for what block RAM gives.
+            found = Signal(data.ArrayLayout(unsigned(NUMBER_BITS), len(banks)), reset_less=True)
+            with m.If(advance):
+                m.d.sync += [found[n].eq(bank.number_found) for n, bank in enumerate(banks)]
+            info, valid = self._steps(m, advance, info, valid, 1, "seen")
+            fresh = self._delayed(m, advance, fresh, 3, "accessed")
+            own = self._delayed(m, advance, number, 3, "own")
             known = [
                 Mux(fresh[lane], own[lane], found[self._bank_of(info.z[lane])])
                 for lane in range(lanes)

@@ -18,7 +18,11 @@ __all__ = ["FloatAdder"]
 _EXTRA = 3
 
 #: Stages that end in registers, by latency.
-_CUTS = {3: ("order", "sum", "round"), 4: ("order", "sum", "normalise", "round")}
+_CUTS = {
+    3: ("order", "sum", "round"),
+    4: ("order", "sum", "normalise", "round"),
+    5: ("order", "sum", "count", "normalise", "round"),
+}
 
 
 class FloatAdder(wiring.Component):
@@ -34,7 +38,8 @@ class FloatAdder(wiring.Component):
     format : FloatFormat
         Of operands and sum.
     latency : int
-        3 or 4. The fourth stage costs 43 registers (binary32), and raises the clock by almost half.
+        3 to 5. The fourth stage costs 43 registers (binary32), and raises the clock by almost half;
+        the fifth separates the count of leading zeros from the shift.
 
     Members
     -------
@@ -49,9 +54,9 @@ class FloatAdder(wiring.Component):
         Another latency.
     """
 
-    def __init__(self, format: FloatFormat, latency: int = 4) -> None:
+    def __init__(self, format: FloatFormat, latency: int = 5) -> None:
         if latency not in _CUTS:
-            raise ValueError(f"latency must be 3 or 4, not {latency}")
+            raise ValueError(f"latency must be 3 to 5, not {latency}")
         self.format, self.latency = format, latency
         super().__init__(
             {
@@ -67,6 +72,7 @@ class FloatAdder(wiring.Component):
         stages = StageRegisters(m, self.enable, _CUTS[self.latency])
         now = stages.end("order", **self._order(m))
         now = stages.end("sum", **self._sum(m, now))
+        now = stages.end("count", **self._count(m, now))
         now = stages.end("normalise", **self._normalise(m, now))
         now = stages.end("round", **self._round(m, now))
         m.d.comb += self.sum.eq(now.result)
@@ -134,26 +140,34 @@ class FloatAdder(wiring.Component):
             "largest": now.scale == fmt.max_exponent - 1,
         }
 
-    def _normalise(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
-        """Leading zeros, and as much of the shift as time allows: all but the last two levels."""
-        count = leading_zeros(m, now.total, now.limit)
-        value: Value = now.total
-        for level in reversed(range(2, len(count))):
-            value = self._shifted_left(m, value, count, level)
-        zero, overflow = Signal(), Signal()
-        m.d.comb += [
-            zero.eq(now.subtract & ~now.total.any()),
-            overflow.eq(now.largest & now.total[-1]),
-        ]
+    def _count(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
+        """Leading zeros, and what is special about the sum."""
+        zero = Signal()
+        m.d.comb += zero.eq(now.subtract & ~now.total.any())
         return {
             "sign": now.sign & ~now.nan & ~zero,
             "nan": now.nan,
+            "scale": now.scale,
+            "zero": zero,
+            "overflow": now.largest & now.total[-1],
+            "total": now.total,
+            "count": leading_zeros(m, now.total, now.limit),
+        }
+
+    def _normalise(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
+        """As much of the shift as time allows: all but the last two levels."""
+        value: Value = now.total
+        for level in reversed(range(2, len(now.count))):
+            value = self._shifted_left(m, value, now.count, level)
+        return {
+            "sign": now.sign,
+            "nan": now.nan,
             # Field and shift of a zero; the shift was not limited, so they do not cancel out.
-            "scale": Mux(zero, 0, now.scale),
-            "count": Mux(zero, 0, count),
+            "scale": Mux(now.zero, 0, now.scale),
+            "count": Mux(now.zero, 0, now.count),
             # The top bit of an overflow makes its exponent that of infinity.
             "top": value[-1],
-            "rest": Mux(overflow, 0, value[:-1]),
+            "rest": Mux(now.overflow, 0, value[:-1]),
         }
 
     def _round(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:

@@ -93,6 +93,8 @@ class FloatMultiplier(wiring.Component):
             empty_b.eq(~b.fraction.any()),
             zero.eq((empty_a & ~fmt.is_normal(a)) | (empty_b & ~fmt.is_normal(b))),
         ]
+        # What a subnormal has; of two of them it does not matter: their product is shifted out.
+        fraction = Mux(fmt.is_normal(a), 0, a.fraction) | Mux(fmt.is_normal(b), 0, b.fraction)
         special = special_a | special_b
         nan = (special_a & ~empty_a) | (special_b & ~empty_b) | (special & zero)
         return {
@@ -103,17 +105,14 @@ class FloatMultiplier(wiring.Component):
             "scale": fmt.scale(a) + fmt.scale(b),
             "a": fmt.significand(a),
             "b": fmt.significand(b),
+            "fraction": fraction,
         }
 
     def _multiply(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
         """Partial products; leading zeros of the subnormal operand, if there is one."""
         fmt = self.format
         bits = fmt.significand_bits
-        normal_a, normal_b = now.a[-1], now.b[-1]
-        # With two subnormals it does not matter: their product is shifted out anyway.
-        fraction = Signal(fmt.fraction_bits)
-        m.d.comb += fraction.eq(Mux(normal_a, 0, now.a[:-1]) | Mux(normal_b, 0, now.b[:-1]))
-        zeros = leading_zeros(m, Cat(fraction, normal_a & normal_b))
+        zeros = leading_zeros(m, Cat(now.fraction, now.a[-1] & now.b[-1]))
         # The exponent field that this makes without the hidden bit; and the shift that brings the
         # product to the exponent of subnormals instead, saturated.
         exponent, to_subnormal = (Signal(signed(fmt.exponent_bits + 2)) for _ in range(2))

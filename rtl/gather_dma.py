@@ -138,7 +138,10 @@ class GatherDMA(wiring.Component):
             self.fault.eq(reader.read_fault | reader.index_fault),
             self.fault_code.eq(Mux(reader.read_fault, engine.fault_code[0], Status.INDEX_RANGE)),
             self.fault_info.eq(Mux(reader.read_fault, engine.fault_addr[0], address.fault_info)),
-            self.drained.eq(self.fault & engine.idle),
-            flush.eq(self.drained & self.restart),
+        ]
+        # From registers, since a flush goes everywhere; once it has come, nothing is drained.
+        m.d.sync += [
+            self.drained.eq(self.fault & engine.idle & ~flush),
+            flush.eq(self.drained & self.restart & ~flush),
         ]
         return m

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Const, Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -100,31 +100,46 @@ class GroupCutter(wiring.Component):
         now = Signal(length_token(config))
         table = Signal(config.table_bits)
         free = Signal()
-        full, skip, wrong, cross, emit, done, load = (
-            Signal(name=name) for name in ("full", "skip", "wrong", "cross", "emit", "done", "load")
+        cross, emit, done, load = (Signal(name=name) for name in ("cross", "emit", "done", "load"))
+        # What `now` makes of it, in registers, since much hangs on them: it ends in this group,
+        # and that is open for the next sample; it yields no group; it is an error.
+        full, opens, skip, wrong = (
+            Signal(name=name) for name in ("full", "opens", "skip", "wrong")
         )
+
+        def measure(of: data.View, length: Value, less: int = 0) -> list:
+            """The registers, for the token `of` with ``length - less`` words to go."""
+            empty = (length == less) & ~of.last
+            return [
+                now.length.eq(length - less),
+                full.eq(length <= lanes + less),
+                opens.eq(spans & (length < lanes + less) & ~of.last),
+                skip.eq(~of.fault & ~of.end & (of.bad | empty)),
+                wrong.eq(of.fault | (of.bad & of.end)),
+            ]
+
         out = self.cuts.payload
         m.d.comb += [
             free.eq(~self.cuts.valid | self.cuts.ready),
-            full.eq(now.length <= lanes),
-            wrong.eq(now.fault | (now.bad & now.end)),
-            skip.eq(~now.fault & ~now.end & (now.bad | ((now.length == 0) & ~now.last))),
-            cross.eq(spans & full & (now.length != lanes) & ~now.last & ~token.bad),
+            cross.eq(opens & ~token.bad),
             emit.eq(valid & free & ~skip & (~cross | self.tokens.valid | wrong)),
             done.eq((valid & skip) | (emit & (full | wrong))),
             load.eq(~valid | done),
             self.tokens.ready.eq(load),
         ]
 
+        rest_next = Signal.like(now.length)  # of the sample that a group goes on into
+        m.d.comb += rest_next.eq(now.length + excess)
         with m.If(load):
-            m.d.sync += [valid.eq(self.tokens.valid), now.eq(token)]
+            m.d.sync += [valid.eq(self.tokens.valid), now.eq(token), *measure(token, token.length)]
             with m.If(valid & cross & ~wrong):
-                m.d.sync += now.length.eq(now.length + excess)
+                m.d.sync += measure(token, rest_next)
         with m.If(emit & ~full & ~wrong):
-            m.d.sync += now.length.eq(now.length - lanes)
+            m.d.sync += measure(now, now.length, lanes)
         with m.If(emit & full & now.short & ~wrong):
             # Behind the last group comes the verdict on the total.
             m.d.sync += [valid.eq(1), now.bad.eq(1), now.end.eq(1), now.fault.eq(0)]
+            m.d.sync += [wrong.eq(1), skip.eq(0), opens.eq(0)]
 
         step = Mux(runs, Mux(full, -excess, lanes), done)
         with m.If(done & now.end & ~spans):

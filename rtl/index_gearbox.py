@@ -29,8 +29,8 @@ def word_group(config: Config) -> data.StructLayout:
 class IndexGearbox(wiring.Component):
     """Fills the cut groups with the words of the beats.
 
-    Latency up to three cycles behind the beat, one group a cycle; with `lanes` words a group
-    and lanes = data_words also one beat a cycle. It stalls as a whole while `groups` stalls.
+    Latency up to two cycles behind the beat, one group a cycle; with `lanes` words a group and
+    lanes = data_words also one beat a cycle. It stalls as a whole while `groups` stalls.
 
     After a beat with a fault it takes no more beats, and gives every group that is cut, with the
     words that were not read marked as faults: a burst outside the windows has fewer beats than
@@ -147,9 +147,8 @@ class IndexGearbox(wiring.Component):
         merged_place = Signal(range(size))
         merged_valid = Signal()
         with m.If(move):
-            m.d.sync += merged_valid.eq(fire)
-        with m.If(fire):
-            m.d.sync += [merged_cut.eq(take), merged_place.eq(place)]
+            # Whatever it is, if there is nothing: `fire` comes too late to reach all of this.
+            m.d.sync += [merged_valid.eq(fire), merged_cut.eq(take), merged_place.eq(place)]
             for slot in range(size):
                 beat = slot // config.data_words
                 old = Cat(held.word_select(slot, WORD_BITS), held_fault[beat])
@@ -157,7 +156,7 @@ class IndexGearbox(wiring.Component):
                 m.d.sync += merged[slot].eq(Mux(slot < place, new, old) if slot < lanes else old)
 
         # -- rotate ---------------------------------------------------------------------------
-        m.d.comb += move.eq(~self.groups.valid | self.groups.ready)
+        m.d.comb += move.eq(~merged_valid | self.groups.ready)
         window = [merged[slot] for slot in range(size)]
         for bit in reversed(range(len(merged_place))):
             wanted = min(size, lanes + (1 << bit) - 1)
@@ -165,14 +164,12 @@ class IndexGearbox(wiring.Component):
                 Mux(merged_place[bit], window[(i + (1 << bit)) % size], window[i])
                 for i in range(wanted)
             ] + window[wanted:]
-        with m.If(move):
-            m.d.sync += self.groups.valid.eq(merged_valid)
-            m.d.sync += self.groups.payload.cut.eq(merged_cut)
-            for lane in range(lanes):
-                m.d.sync += [
-                    self.groups.payload.word[lane].eq(window[lane][:WORD_BITS]),
-                    self.groups.payload.fault[lane].eq(window[lane][WORD_BITS]),
-                ]
+        m.d.comb += [self.groups.valid.eq(merged_valid), self.groups.payload.cut.eq(merged_cut)]
+        for lane in range(lanes):
+            m.d.comb += [
+                self.groups.payload.word[lane].eq(window[lane][:WORD_BITS]),
+                self.groups.payload.fault[lane].eq(window[lane][WORD_BITS]),
+            ]
         return m
 
     def _join(self, m: Module, chunk: Signal, fault: Signal, valid: Signal, ready: Signal) -> None:

@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, log2
 from hotline.rtl.dedup import new_keys
 from hotline.rtl.interfaces import list_beat, row_entry
-from hotline.rtl.word_packer import WordPacker
+from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.word_packer import WordPacker, word_segment
 
 __all__ = ["KeyLister"]
 
@@ -123,6 +124,7 @@ class KeyLister(wiring.Component):
         key = Signal(data.ArrayLayout(unsigned(chosen_bits), width), reset_less=True)
         count, last = Signal(range(width + 1)), Signal()
         to_list, to_rows = Signal(), Signal()  # not yet taken by
+        list_ready = Signal()
         ends, complete = Signal(), Signal()
         m.d.comb += [
             ends.eq(~mask.any()),
@@ -130,10 +132,10 @@ class KeyLister(wiring.Component):
             complete.eq(ends | ~(rest.any() | group.last)),
             self.input.ready.eq(free & complete),
             free.eq(
-                (~to_list | packer.input.ready) & (~to_rows | self.rows.ready),
+                (~to_list | list_ready) & (~to_rows | self.rows.ready),
             ),
         ]
-        with m.If(to_list & packer.input.ready):
+        with m.If(to_list & list_ready):
             m.d.sync += to_list.eq(0)
         with m.If(to_rows & self.rows.ready):
             m.d.sync += to_rows.eq(0)
@@ -149,9 +151,17 @@ class KeyLister(wiring.Component):
                 to_rows.eq(self.gather),
             ]
 
-        segment, first = packer.input.payload, key[0]
+        first = key[0]
+        into = packer.input
+        if self._buffered:
+            # The stall of the packer ends here.
+            m.submodules.segments = segments = StreamRegister(word_segment(width, 64))
+            wiring.connect(m, segments.output, packer.input)
+            into = segments.input
+        segment = into.payload
         m.d.comb += [
-            packer.input.valid.eq(to_list),
+            into.valid.eq(to_list),
+            list_ready.eq(into.ready),
             segment.count.eq(count),
             segment.last.eq(last),
             self.rows.valid.eq(to_rows),

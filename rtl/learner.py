@@ -11,7 +11,8 @@ from hotline.gen.config import Config
 from hotline.rtl.interfaces import HotOp, hot_request, hot_response, key_group
 from hotline.rtl.sample_packer import SamplePacker
 from hotline.rtl.sample_random import SampleRandom
-from hotline.rtl.sample_reference import SampleReference
+from hotline.rtl.sample_reference import SampleReference, sample_score
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["LearnMode", "Learner"]
 
@@ -232,9 +233,11 @@ class Learner(wiring.Component):
         sum_counts = Signal()
         total = sum((hit[i] for i in range(1, config.lanes)), hit[0])
         transfer = self.hot_request.valid & self.hot_request.ready
-        m.d.comb += [response.ready.eq(1), settled.eq((pending == 0) & ~full)]
+        none = Signal(init=1)  # pending == 0, from a register
+        m.d.comb += [response.ready.eq(1), settled.eq(none & ~full)]
         m.d.sync += [
             pending.eq(pending + transfer - summed["valid"]),
+            none.eq(~transfer & ((pending == 0) | ((pending == 1) & summed["valid"]))),
             valid.eq(response.valid),
             hit.eq(response.payload.hit),
             number.eq(response.payload.meta.count),
@@ -378,23 +381,55 @@ class Learner(wiring.Component):
             with m.If(applying & (asked != samples)):
                 m.d.sync += asked.eq(asked + 1)
 
-        ready = applying & free & reference.scores.valid & random.words.valid
-        following = Signal.like(place)
-        over = Signal()
+        # Here end the decisions of the request register.
+        replay = data.StructLayout(
+            {
+                "score": sample_score(config),
+                "random": 16,
+                "length": answered.shape(),
+            }
+        )
+        m.submodules.scored = scored = StreamRegister(replay)
+        into, before = scored.input, Signal.like(answered)  # end of the sample before
+        both = Signal()
         m.d.comb += [
-            following.eq(place + 1),
-            fetch.eq(ready & (place != end_3)),
-            over.eq(ready & ((place == end_3) | (following == end_3))),
-            reference.scores.ready.eq(over),
-            random.words.ready.eq(over),
+            both.eq(reference.scores.valid & random.words.valid),
+            into.valid.eq(both),
+            into.payload.score.eq(reference.scores.payload),
+            into.payload.random.eq(random.words.payload),
+            into.payload.length.eq(end_3 - before),
+            reference.scores.ready.eq(both & into.ready),
+            random.words.ready.eq(both & into.ready),
+        ]
+        with m.If(both & into.ready):
+            m.d.sync += before.eq(end_3)
+
+        # The sample at hand, with its entries to go: none, or one.
+        sample, valid = Signal(replay), Signal()
+        none, one, over = Signal(), Signal(), Signal()
+        ready = applying & free & valid
+        m.d.comb += [
+            fetch.eq(ready & ~none),
+            over.eq(ready & (none | one)),
+            scored.output.ready.eq(~valid | over),
             replayed.eq(left == samples),
         ]
+        with m.If(scored.output.ready):
+            length = scored.output.payload.length
+            m.d.sync += [
+                valid.eq(scored.output.valid),
+                sample.eq(scored.output.payload),
+                none.eq(length == 0),
+                one.eq(length == 1),
+            ]
+        with m.Elif(fetch):
+            m.d.sync += [sample.length.eq(sample.length - 1), one.eq(sample.length == 2)]
         with m.If(fetch):
             m.d.sync += [
-                place.eq(following),
-                context.x_zero.eq(reference.scores.payload.x_zero),
-                context.y.eq(reference.scores.payload.y),
-                context.random.eq(random.words.payload),
+                place.eq(place + 1),
+                context.x_zero.eq(sample.score.x_zero),
+                context.y.eq(sample.score.y),
+                context.random.eq(sample.random),
             ]
         with m.If(over):
             m.d.sync += left.eq(left + 1)
@@ -405,4 +440,5 @@ class Learner(wiring.Component):
                 misses.eq(0),
                 asked.eq(0),
                 left.eq(0),
+                before.eq(0),
             ]

@@ -50,7 +50,8 @@ class LengthChecker(wiring.Component):
     """Tokens of a command, in order, with the verdict of spec section 7 on the lengths.
 
     Latency two cycles after a length arrives, one token a cycle. A command without lengths in
-    memory reads none. It stops behind the token that is final, and then takes no more beats.
+    memory reads none. It stops behind the token that is final, and takes no more beats from the
+    cycle on in which that leaves.
     Reset makes it idle.
 
     Parameters
@@ -159,26 +160,33 @@ class LengthChecker(wiring.Component):
                 m.d.sync += run.eq(0)
 
         # -- verdict ------------------------------------------------------------------------
-        long, bad, short = Signal(), Signal(), Signal()
-        checked = token_a.end & token_a.last & ~key_list
+        # The comparisons end in registers, since the verdict stops everything.
+        long, over, differs, bad, short = (Signal() for _ in range(5))
+        valid_b, token_b = Signal(), Signal(length_token(config))
+        checked = token_b.end & token_b.last & ~key_list
         m.d.comb += [
-            ready_b.eq(~self.tokens.valid | self.tokens.ready),
-            long.eq(sample > config.max_sample_keys),
-            bad.eq(~key_list & (long | (total > self.num_keys))),
-            short.eq(checked & ~bad & (total != self.num_keys)),
-            stop.eq(valid_a & ready_b & ((bad & token_a.end) | short | token_a.fault)),
+            ready_b.eq(~valid_b | self.tokens.ready),
+            bad.eq(~key_list & (long | over)),
+            short.eq(checked & ~bad & differs),
+            stop.eq(valid_b & ready_b & ((bad & token_b.end) | short | token_b.fault)),
+            self.tokens.valid.eq(valid_b),
+            self.tokens.payload.eq(token_b),
+            self.tokens.payload.bad.eq(bad),
+            self.tokens.payload.short.eq(short),
         ]
+        too_long = sample > config.max_sample_keys
         with m.If(ready_b):
             m.d.sync += [
-                self.tokens.valid.eq(valid_a),
-                self.tokens.payload.eq(token_a),
-                self.tokens.payload.bad.eq(bad),
-                self.tokens.payload.short.eq(short),
+                valid_b.eq(valid_a & ~stop),
+                token_b.eq(token_a),
+                long.eq(too_long),
+                over.eq(total > self.num_keys),
+                differs.eq(total != self.num_keys),
             ]
+        with m.If(valid_a & ready_b & ~stop):
+            m.d.sync += self.info.eq(Mux(too_long, sample, total))  # stays when it stops
         with m.If(stop):
             m.d.sync += [run.eq(0), valid_a.eq(0)]
-        with m.If(valid_a & ready_b):
-            m.d.sync += self.info.eq(Mux(long, sample, total))  # stays when it stops
         two = only & ~self.aligned & (self.num_tables <= config.lanes // 2)
         with m.If(self.start):
             m.d.sync += [

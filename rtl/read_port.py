@@ -116,8 +116,10 @@ class ReadPort(wiring.Component):
         turn = Signal()
         m.d.comb += [
             turn.eq(refused & ~self._failed & (self._ready == self._fault_start)),
-            self.blocked.eq(refused | self._failed),
         ]
+        # refused | failed, from one register: all that may be issued depends on it.
+        with m.If(self.refuse | (self.retire & self.retire_fault)):
+            m.d.sync += self.blocked.eq(1)
         with m.If(self.refuse):
             m.d.sync += [
                 refused.eq(1),

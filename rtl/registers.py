@@ -123,17 +123,19 @@ class RegisterBank(wiring.Component):
         word = address[2:8]
         is_write, legal, execute, count = Signal(), Signal(), Signal(), Signal()
         known = self._decode(m, registers, word, value)
-        may_write = known["writable"] & known["allowed"] & full_strobe
         live, table, gpu, stride, stride_known = (Signal() for _ in range(5))
+        # Two steps: what the map says, then whether it may be.
+        readable, writable, locked, exists = (Signal() for _ in range(4))
         m.d.sync += [
             live.eq(known["live"]),
             table.eq(known["table"]),
             gpu.eq(known["gpu"]),
             stride.eq(is_write & (word == registers["HOT_STRIDE"].word)),
-            legal.eq(
-                ~address[8:].any()
-                & Mux(is_write, may_write & ~(known["locked"] & self.busy), known["readable"])
-            ),
+            readable.eq(known["readable"]),
+            writable.eq(known["writable"] & known["allowed"] & full_strobe),
+            locked.eq(known["locked"]),
+            exists.eq(~address[8:].any()),
+            legal.eq(exists & Mux(is_write, writable & ~(locked & self.busy), readable)),
         ]
         commit, granted = Signal(), Signal()
         m.d.comb += [
@@ -160,7 +162,10 @@ class RegisterBank(wiring.Component):
         wiring.connect(m, wiring.flipped(self.failure), store.failure)
         wiring.connect(m, wiring.flipped(self.table_write), store.table_write)
         wiring.connect(m, wiring.flipped(self.hot_write), store.hot_write)
-        state = self._state(m, store, known, word, value, commit)
+        # The flip-flops take it a cycle later too.
+        committed = Signal()
+        m.d.sync += committed.eq(commit)
+        state = self._state(m, store, known, word, value, committed)
         counted, saturated = self._counters(m, store, value, count)
         live_value = self._live(m, registers, word, state, saturated)
 
@@ -179,6 +184,8 @@ class RegisterBank(wiring.Component):
                     m.d.sync += [is_write.eq(1), address.eq(write_address)]
                     m.next = "DECODE"
             with m.State("DECODE"):
+                m.next = "READ"
+            with m.State("READ"):
                 m.d.comb += store.read.eq(1)
                 with m.If(store.ready):
                     m.next = "EXECUTE"
@@ -200,8 +207,11 @@ class RegisterBank(wiring.Component):
                 with m.Elif(legal & stride & ~stride_known):
                     m.next = "SCAN"
                 with m.Else():
-                    m.d.comb += answer.eq(1)
-                    m.next = "RESPOND"
+                    m.next = "WRITTEN"
+            with m.State("WRITTEN"):
+                # The register shows it when the answer is there.
+                m.d.comb += answer.eq(1)
+                m.next = "RESPOND"
             with m.State("COUNT"):
                 m.d.comb += count.eq(1)
                 with m.If(counted):

@@ -11,6 +11,8 @@ from hotline.rtl.aligner import row_beats_bits
 from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import bus_address, read_request
 from hotline.rtl.register_slice import register_slice
+from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.stream_stage import StreamStage
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
 
@@ -67,7 +69,11 @@ class RowBursts(wiring.Component):
         span = Signal(beat_span(config))
         limit, next_limit = Signal(range(longest + 1)), Signal(range(longest + 1))
         to_boundary = Signal(page + 1)
-        out = self.requests
+        # Where the clock is fast, the choice of the read engine ends here.
+        exit_slice = StreamStage if config.narrow else StreamRegister
+        m.submodules.exit = leaving = exit_slice(read_request(config))
+        wiring.connect(m, leaving.output, wiring.flipped(self.requests))
+        out = leaving.input
         m.submodules.entry = entry = register_slice(config, beat_span(config))
         wiring.connect(m, wiring.flipped(self.spans), entry.input)
         spans = entry.output
@@ -77,16 +83,14 @@ class RowBursts(wiring.Component):
             to_boundary.eq((1 << page) - start[:page]),
             next_limit.eq(Mux(to_boundary < longest, to_boundary, longest)),
             fits.eq(span.beats <= limit),
-            step.eq(valid & known & (~out.valid | out.ready)),
+            step.eq(valid & known & out.ready),
             spans.ready.eq(~valid | (step & fits)),
+            out.valid.eq(valid & known),
+            out.payload.addr.eq(span.start << beat_bits(config)),
+            out.payload.beats.eq(Mux(fits, span.beats, limit)),
         ]
-        with m.If(out.ready):
-            m.d.sync += out.valid.eq(0)
         with m.If(step):
             m.d.sync += [
-                out.valid.eq(1),
-                out.payload.addr.eq(span.start << beat_bits(config)),
-                out.payload.beats.eq(Mux(fits, span.beats, limit)),
                 span.start.eq(span.start + limit),
                 span.beats.eq(span.beats - limit),
                 known.eq(0),

@@ -21,7 +21,7 @@ class RowListReader(wiring.Component):
 
     One a cycle where the bus is as wide, else one for each of its beats. After a beat with `fault`
     the end marker comes at once, so that the consumer finishes what it was given before, and no
-    beat is taken any more: bus faults stay in list order with those of the consumer. Back-pressure
+    beat behind it is taken: bus faults stay in list order with those of the consumer. Back-pressure
     holds the entry. Reset makes it idle; data of requests made before must not arrive after it.
 
     Parameters
@@ -75,18 +75,20 @@ class RowListReader(wiring.Component):
         ]
 
         beat, out = self.data.payload, self.entries
-        running, free, take = Signal(), Signal(), Signal()
+        running, free, takes, take = Signal(), Signal(), Signal(), Signal()
         left = Signal(32)
-        more, whole, consumed = Signal(), Signal(), Signal()
+        more, final = Signal(), Signal()  # left != 0, left == 1: from registers
+        whole, consumed = Signal(), Signal()
         m.d.comb += [
             free.eq(~out.valid | out.ready),
-            more.eq(left != 0),
-            take.eq(running & free & more & self.data.valid & ~beat.fault),
-            self.data.ready.eq(take & consumed),
+            takes.eq(running & free & more),
+            take.eq(takes & self.data.valid & ~beat.fault),
+            # A beat with a fault may go: the list ends with it.
+            self.data.ready.eq(takes & consumed),
         ]
         wide = config.data_words >= _RECORD_WORDS
         cut = self._cut if wide else self._collect
-        key, record = cut(m, take, left == 1, whole, consumed)
+        key, record = cut(m, take, final, whole, consumed)
 
         ending = Signal()
         m.d.comb += ending.eq(running & free & (~more | (self.data.valid & beat.fault)))
@@ -105,11 +107,16 @@ class RowListReader(wiring.Component):
                 out.payload.bad.eq(self.records & (slot >= config.slots)),
             ]
         with m.If(take & whole):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), more.eq(~final), final.eq(left == 2)]
         with m.If(ending):
             m.d.sync += [running.eq(0), self.fault.eq(more)]
         with m.If(self.start):
-            m.d.sync += [running.eq(1), left.eq(self.count)]
+            m.d.sync += [
+                running.eq(1),
+                left.eq(self.count),
+                more.eq(self.count != 0),
+                final.eq(self.count == 1),
+            ]
         return m
 
     def _cut(

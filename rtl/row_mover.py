@@ -7,7 +7,6 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config, log2
-from hotline.rtl.aligner import aligned_beat
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.burst import beat_bits
 from hotline.rtl.gpu_turns import GpuTurns
@@ -23,7 +22,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_adder import RowAdder
-from hotline.rtl.row_address import make_row_address, row_words_bits
+from hotline.rtl.row_address import make_row_address, row_home, row_words_bits
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_pairs import RowPairs, homed_read
 from hotline.rtl.row_pool import RowPool, pool_place
@@ -31,6 +30,7 @@ from hotline.rtl.row_reader import RowReader, rows_in_flight
 from hotline.rtl.row_writer import RowWriter, row_place
 from hotline.rtl.slot_address import SLOT_GRAIN
 from hotline.rtl.small_fifo import SmallFIFO
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["Direction", "RowMover"]
 
@@ -175,21 +175,6 @@ class RowMover(wiring.Component):
             address.table_limit.eq(self.table_limit),
         ]
 
-        # What the address unit does not need to know; it never has more entries inside.
-        found = address.rows
-        closes_bag, zero = Signal(), Signal()
-        if config.pool:
-            m.submodules.bags = bags = SmallFIFO(data.StructLayout({"close": 1, "zero": 1}), 16)
-            entry = turns.output.payload.entry
-            m.d.comb += [
-                bags.input.payload.close.eq(entry.close),
-                bags.input.payload.zero.eq(entry.zero),
-                bags.input.valid.eq(address.entries.valid & address.entries.ready),
-                bags.output.ready.eq(found.valid & found.ready),
-                closes_bag.eq(bags.output.payload.close),
-                zero.eq(bags.output.payload.zero),
-            ]
-
         # ---- dense side: position of each entry, skipped ones included ------------------------
         dense = Signal(beat_address_bits(config))
         row_beats = Signal(range((config.max_row_bytes // 4 >> shift) + 2))
@@ -198,7 +183,40 @@ class RowMover(wiring.Component):
         def beats_of(words: Signal) -> Signal:
             return (words + (config.data_words - 1)) >> shift
 
-        m.d.comb += row_beats.eq(beats_of(found.payload.words))
+        placed_row = data.StructLayout(
+            {"home": row_home(config), "dense": len(dense), "close": 1, "zero": 1}
+        )
+        rows = stream.Signature(placed_row).create()
+        m.d.comb += [
+            rows.valid.eq(address.rows.valid),
+            rows.payload.home.eq(address.rows.payload),
+            rows.payload.dense.eq(dense),
+            address.rows.ready.eq(rows.ready),
+        ]
+        if config.pool:
+            # What the address unit does not need to know; it never has more entries inside.
+            m.submodules.bags = bags = SmallFIFO(data.StructLayout({"close": 1, "zero": 1}), 16)
+            entry = turns.output.payload.entry
+            m.d.comb += [
+                bags.input.payload.close.eq(entry.close),
+                bags.input.payload.zero.eq(entry.zero),
+                bags.input.valid.eq(address.entries.valid & address.entries.ready),
+                bags.output.ready.eq(rows.valid & rows.ready),
+                rows.payload.close.eq(bags.output.payload.close),
+                rows.payload.zero.eq(bags.output.payload.zero),
+            ]
+        with m.If(self.start):
+            m.d.sync += dense.eq(self.rows >> beat_bits(config))
+        with m.Elif(rows.valid & rows.ready & (~self.pool | rows.payload.close)):
+            m.d.sync += dense.eq(dense + stride)
+        if not config.narrow:
+            # All this leaves distributed RAM here, and goes far.
+            m.submodules.found = next_row = StreamRegister(placed_row)
+            connect(m, rows, next_row.input)
+            rows = next_row.output
+        row_found = rows.payload
+        found = row_found.home
+        m.d.comb += row_beats.eq(beats_of(found.words))
         m.d.sync += stride.eq(beats_of(address.widest))
 
         # ---- plan: source and destination of a row, held until the next entry is known --------
@@ -206,54 +224,55 @@ class RowMover(wiring.Component):
         home, place = Signal(bus_address(config).width - 2), Signal(beat_address_bits(config))
         words = Signal(row_words_bits(config))
         move, last, fault, fills = Signal(), Signal(), Signal(), Signal()
-        in_words = Cat(Const(0, SLOT_GRAIN - 2), found.payload.slot)
-        in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.payload.slot)
+        in_words = Cat(Const(0, SLOT_GRAIN - 2), found.slot)
+        in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.slot)
         known = Signal()
         closes, zeros = Signal(), Signal()
+        # Where it goes, whether it passes twice: from registers, for the next one waits for this.
+        to_place, to_read, wanted, ends, twice = (Signal() for _ in range(5))
+        zero_row = Signal()
         m.d.comb += [
             # A last row with data passes twice: as a row, then as the end marker.
-            ready.eq(~valid | (go & ~(move & last))),
-            found.ready.eq(ready),
-            known.eq(last | fault | found.valid),
+            ready.eq(~valid | (go & ~twice)),
+            rows.ready.eq(ready),
+            known.eq(ends | rows.valid),
+            zero_row.eq(self.pool & row_found.zero & (found.words != 0)),
         ]
         with m.If(ready):
             m.d.sync += [
-                valid.eq(found.valid),
-                home.eq(Mux(found.payload.hot & ~by_slot, in_words, found.payload.home)),
-                place.eq(Mux(by_slot, in_beats, dense)),
-                words.eq(found.payload.words),
-                move.eq(found.payload.move),
-                last.eq(found.payload.last),
-                fault.eq(found.payload.fault),
+                valid.eq(rows.valid),
+                home.eq(Mux(found.hot & ~by_slot, in_words, found.home)),
+                place.eq(Mux(by_slot, in_beats, row_found.dense)),
+                words.eq(found.words),
+                move.eq(found.move),
+                last.eq(found.last),
+                fault.eq(found.fault),
                 fills.eq(row_beats == stride),
-                closes.eq(closes_bag),
-                zeros.eq(self.pool & zero & (found.payload.words != 0)),
+                closes.eq(row_found.close),
+                zeros.eq(zero_row),
+                ends.eq(found.last | found.fault),
+                twice.eq(found.move & found.last),
+                to_read.eq(found.move | found.last | found.fault),
+                to_place.eq(found.move | zero_row | (self.pool & found.last)),
+                wanted.eq(found.move | found.last | found.fault | zero_row),
             ]
-            with m.If(found.valid):
-                m.d.sync += self.count.eq(self.count + found.payload.count)
-                with m.If(~self.pool | closes_bag):
-                    m.d.sync += dense.eq(dense + stride)
+            with m.If(rows.valid):
+                m.d.sync += self.count.eq(self.count + found.count)
         with m.Elif(go):
-            m.d.sync += move.eq(0)
+            m.d.sync += [move.eq(0), twice.eq(0), to_place.eq(zeros | (self.pool & last))]
         with m.If(self.start):
-            m.d.sync += [dense.eq(self.rows >> beat_bits(config)), self.count.eq(0)]
+            m.d.sync += self.count.eq(0)
 
         # ---- to the reader and, for rows with data, to the queue of destinations --------------
-        wanted, placed, to_place, to_read = Signal(), Signal(), Signal(), Signal()
+        placed = Signal()
         target = Signal(places_layout)
-        # And here that of the write engine.
-        m.submodules.next_beat = next_beat = register_slice(config, aligned_beat(config))
-        connect(m, reader.output, next_beat.input)
-        reads, beats = reader.rows, next_beat.output
+        reads, beats = reader.rows, reader.output
         row = reads.payload
         if config.scatter_add:
             reads, beats = self._add(m, reads, beats)
             row = reads.payload.read
             m.d.comb += reads.payload.home.eq(home)
         m.d.comb += [
-            to_read.eq(move | last | fault),
-            to_place.eq(move | zeros | (self.pool & last)),
-            wanted.eq(to_read | to_place),
             placed.eq(places.input.ready),
             reads.valid.eq(valid & to_read & known & placed),
             go.eq(~wanted | (known & placed & (reads.ready | ~to_read))),
@@ -266,9 +285,7 @@ class RowMover(wiring.Component):
             row.fault.eq(fault),
             target.start.eq(Mux(homewards, home >> shift, place)),
             # The next row of the dense buffer begins where a row ends that fills its stride.
-            target.joins.eq(
-                ~homewards & ~by_slot & ~self.pool & fills & ~last & found.payload.move
-            ),
+            target.joins.eq(~homewards & ~by_slot & ~self.pool & fills & ~last & found.move),
             places.input.payload.eq(target),
             places.input.valid.eq(valid & to_place & known & (reads.ready | ~to_read)),
         ]

@@ -8,12 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
 from hotline.rtl.aligner import aligned_beat
-from hotline.rtl.bag_sums import QUEUE_BEATS, BagSums, bag_product, bag_queues, delayed_pulse
+from hotline.rtl.bag_sums import BagSums, bag_product, bag_queues, delayed_pulse, queue_beats
 from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.fp_format import BINARY32
 from hotline.rtl.fp_multiplier import FloatMultiplier
 from hotline.rtl.row_address import row_words_bits
 from hotline.rtl.row_writer import row_place
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["RowPool", "pool_place"]
 
@@ -91,7 +92,7 @@ class RowPool(wiring.Component):
         self._length = Signal(range(row_beats + 1))  # beats of every row inside
         m.submodules.bags = bags = BagSums(config)
         admitted, full = self._occupancy(m, bags.issued)
-        inside, empty = Signal(range(2 * self.queues * QUEUE_BEATS)), Signal(init=1)
+        inside, empty = Signal(range(2 * self.queues * queue_beats(config))), Signal(init=1)
         entered, left = Signal(), Signal(2)
         m.d.sync += [inside.eq(inside + entered - left), empty.eq(~entered & (inside == left))]
 
@@ -129,12 +130,13 @@ class RowPool(wiring.Component):
     def _occupancy(self, m: Module, issued: Signal) -> tuple[Signal, Signal]:
         """(one-hot queue of the beat that is admitted, queues that may take no more)."""
         admitted, full = Signal(self.queues), Signal(self.queues)
+        depth = queue_beats(self.config)
         for queue in range(self.queues):
-            held = Signal(range(QUEUE_BEATS + 1), name=f"held_{queue}")
+            held = Signal(range(depth + 1), name=f"held_{queue}")
             m.d.sync += [
                 held.eq(held + admitted[queue] - issued[queue]),
-                # A register knows a cycle late: there is still room then.
-                full[queue].eq(held >= QUEUE_BEATS - 2),
+                # Two registers know two cycles late: there is still room then.
+                full[queue].eq(held >= depth - 3),
             ]
         return admitted, full
 
@@ -150,26 +152,31 @@ class RowPool(wiring.Component):
         """Rows, and zeros, one beat after the other, each with its weight."""
         config = self.config
         shift = log2(config.data_words)
-        place, beats, weight = self.places.payload, self.beats, self.weights
+        place, beats = self.places.payload, self.beats
+        m.submodules.weight = weight = StreamRegister(unsigned(32))
+        wiring.connect(m, wiring.flipped(self.weights), weight.input)
         now = Signal(pool_place(config), reset_less=True)
         length, left = Signal.like(self._length), Signal.like(self._length)
         valid, fits, fresh = Signal(), Signal(), Signal(init=1)
         live, needs_weight = Signal(), Signal()
         queue = Signal(self.queues, init=1)
-        take, finishes, row, sized = Signal(), Signal(), Signal(), Signal.like(self._length)
-        loads = Signal()
+        take, finishes, sized = Signal(), Signal(), Signal.like(self._length)
+        loads, turns, blocked = Signal(), Signal(), Signal()
+        after = queue.rotate_left(1)
         m.d.comb += [
             sized.eq((place.words + (config.data_words - 1)) >> shift),
-            row.eq(live & ~(full & queue).any()),
-            take.eq(row & (now.zero | beats.valid) & (weight.valid | ~needs_weight)),
-            finishes.eq(left == 1),
+            take.eq(
+                live & ~blocked & (now.zero | beats.valid) & (weight.output.valid | ~needs_weight)
+            ),
             loads.eq(self.pool & (~valid | (take & finishes) | ending & self.sums.ready)),
+            turns.eq(take & finishes & now.close),
             entered.eq(take),
             admitted.eq(Mux(take, queue, 0)),
             # All is out but the end of the list.
             ending.eq(valid & now.end & empty & beats.valid & beats.payload.end),
-            weight.ready.eq(take & finishes & needs_weight),
+            weight.output.ready.eq(take & finishes & needs_weight),
         ]
+        m.d.sync += blocked.eq((full & Mux(turns, after, queue)).any())
         with m.If(self.pool):
             m.d.comb += [
                 self.places.ready.eq(loads),
@@ -181,18 +188,19 @@ class RowPool(wiring.Component):
                 now.eq(place),
                 length.eq(sized),
                 left.eq(sized),
+                finishes.eq(sized == 1),
                 fits.eq(place.end | (sized == self._length)),
                 live.eq(self.places.valid & ~place.end & (sized == self._length)),
                 needs_weight.eq(self.weighted & ~place.zero),
             ]
         with m.Elif(take):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), finishes.eq(left == 2)]
         with m.If(valid & ~fits & empty):
             m.d.sync += [self._length.eq(length), fits.eq(1), live.eq(1)]
         with m.If(take & finishes):
             m.d.sync += fresh.eq(now.close)
-            with m.If(now.close):
-                m.d.sync += queue.eq(queue.rotate_left(1))
+        with m.If(turns):
+            m.d.sync += queue.eq(after)
 
         # Zeros are a product too. The strobe of their last beat, as the aligner gives it for rows.
         final = Signal(config.data_words)
@@ -210,7 +218,7 @@ class RowPool(wiring.Component):
             made.product.start.eq(now.start),
             made.product.fresh.eq(fresh),
             made.product.close.eq(now.close),
-            made.weight.eq(Mux(needs_weight, weight.payload, _ONE)),
+            made.weight.eq(Mux(needs_weight, weight.output.payload, _ONE)),
             made.queue.eq(queue),
         ]
         return made, made_valid

@@ -138,5 +138,8 @@ class RowReader(wiring.Component):
         connect(m, shapes.output, next_shape.input)
         connect(m, next_shape.output, aligner.shapes)
         connect(m, flipped(self.data), aligner.beats)
-        connect(m, aligner.output, flipped(self.output))
+        # And here the stall of whoever takes the beats.
+        m.submodules.next_beat = next_beat = register_slice(config, aligned_beat(config))
+        connect(m, aligner.output, next_beat.input)
+        connect(m, next_beat.output, flipped(self.output))
         return m

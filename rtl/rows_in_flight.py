@@ -14,7 +14,7 @@ __all__ = ["RowsInFlight"]
 
 #: Bits of the running number of a row, far more than rows in flight: when the numbers come round,
 #: a row meets what it left behind itself.
-_NUMBER_BITS = 16
+_NUMBER_BITS = 12
 
 #: Entries of each memory for each read in flight. A row that meets others in all memories waits
 #: for nothing, so this makes that rare.
@@ -73,8 +73,8 @@ class RowsInFlight(wiring.Component):
         bits = self._index_bits
         number = Signal(_NUMBER_BITS, init=1 << (_NUMBER_BITS - 1), reset_less=True)
         oldest = Signal.like(number)
-        wrapped = Signal()
-        m.d.comb += wrapped.eq(number < oldest)
+        has_wrapped = Signal()
+        m.d.sync += has_wrapped.eq(number < oldest)
         m.d.sync += [number.eq(number + self.leave), oldest.eq(oldest + self.written)]
         with m.If(self.clear):
             m.d.sync += oldest.eq(number)
@@ -101,8 +101,11 @@ class RowsInFlight(wiring.Component):
                 write.addr.eq(index),
                 write.data.eq(number),
             ]
-            conflicts.append(Mux(wrapped, started | ended, started & ended))
-        m.d.sync += self.free.eq(~Cat(conflicts).all())
+            # The slow memory and the comparison fill a cycle.
+            since, until = Signal(name=f"{name}_since"), Signal(name=f"{name}_until")
+            m.d.sync += [since.eq(started), until.eq(ended)]
+            conflicts.append(Mux(has_wrapped, since | until, since & until))
+        m.d.comb += self.free.eq(~Cat(conflicts).all())
         return m
 
     def _hash(self, m: Module, address: Value, turn: int) -> Signal:

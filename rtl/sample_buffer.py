@@ -191,15 +191,21 @@ class SampleBuffer(wiring.Component):
         first_valid, queued_valid = Signal(), Signal()
         group, group_valid, known = Signal(layout, reset_less=True), Signal(), Signal()
         release, drop, shift = Signal(), Signal(), Signal()
+        judges = Signal()  # the group is part of a sample
         m.d.comb += [
-            known.eq(first_valid | ~(group.end_a | (group.count != 0))),
+            known.eq(first_valid | ~judges),
             self.output.valid.eq(group_valid & known),
             release.eq(self.output.valid & self.output.ready),
             drop.eq(release & group.end_a),
             groups.output.ready.eq(~group_valid | release),
         ]
+        new = groups.output.payload
         with m.If(groups.output.ready):
-            m.d.sync += [group_valid.eq(groups.output.valid), group.eq(groups.output.payload)]
+            m.d.sync += [
+                group_valid.eq(groups.output.valid),
+                group.eq(new),
+                judges.eq(new.end_a | (new.count != 0)),
+            ]
 
         out = self.output.payload
         m.d.comb += [
@@ -217,10 +223,7 @@ class SampleBuffer(wiring.Component):
         if pairs:
             # A second sample that goes on behind this group has the next verdict.
             m.d.comb += [
-                known.eq(
-                    (first_valid & (~group.more_b | queued_valid))
-                    | ~(group.end_a | (group.count != 0))
-                ),
+                known.eq((first_valid & (~group.more_b | queued_valid)) | ~judges),
                 out.end_b.eq(group.end_b),
                 out.popular_b.eq(Mux(group.end_b, first.popular_b, queued.popular_a)),
                 shift.eq(~first_valid | drop),

@@ -16,6 +16,9 @@ WIDTH = 33
 ROUNDS = 10
 STEPS = ROUNDS // 2
 
+#: What is above the number of the sample.
+_TAG = 31
+
 
 class SampleRandom(wiring.Component):
     """Bits 23..8 of L, for n = 0, 1, 2 and so on: a word for each item taken.
@@ -41,37 +44,47 @@ class SampleRandom(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         number = Signal(SAMPLE_BITS)
-        begin = Cat(number, Const(31, WIDTH - SAMPLE_BITS))
         free = Signal()
         m.d.comb += free.eq(~self.words.valid | self.words.ready)
 
         if self.config.lanes <= 2:
-            state = Signal(WIDTH)
+            state = Signal(WIDTH, init=_TAG << SAMPLE_BITS)
             step = Signal(range(STEPS))
-            result = _two_rounds(Mux(step == 0, begin, state), step)
+            # What the round needs of the step, a cycle ahead: the rounds alone fill a cycle.
+            constants = [Signal(16, name=f"constant_{parity}") for parity in range(2)]
+            result = _two_rounds(state, constants)
             final = step == STEPS - 1
             with m.If(free):
                 m.d.sync += self.words.valid.eq(final)
             with m.If(~final):
                 m.d.sync += [state.eq(result), step.eq(step + 1)]
+                for parity, constant in enumerate(constants):
+                    m.d.sync += constant.eq(_constants(step + 1, parity))
             with m.Elif(free):
                 m.d.sync += [
                     self.words.payload.eq(result[8:24]),
-                    step.eq(0),
                     number.eq(number + 1),
+                    state.eq(_begin(number + 1)),
+                    step.eq(0),
+                    *(constant.eq(0) for constant in constants),
                 ]
             with m.If(self.clear):
-                m.d.sync += step.eq(0)
+                m.d.sync += [
+                    state.eq(_TAG << SAMPLE_BITS),
+                    step.eq(0),
+                    *(constant.eq(0) for constant in constants),
+                ]
         else:
             valid = Signal(STEPS - 1)
-            state = begin
+            state = _begin(number)
             with m.If(free):
                 m.d.sync += [
                     number.eq(number + 1),
                     Cat(valid, self.words.valid).eq(Cat(Const(1, 1), valid)),
                 ]
             for step in range(STEPS):
-                result = _two_rounds(state, Const(step, range(STEPS)))
+                now = Const(step, range(STEPS))
+                result = _two_rounds(state, [_constants(now, parity) for parity in range(2)])
                 state = Signal(WIDTH, name=f"state_{step}")
                 if step == STEPS - 1:
                     with m.If(free):
@@ -86,14 +99,19 @@ class SampleRandom(wiring.Component):
         return m
 
 
-def _two_rounds(value: Value, step: Value) -> Value:
-    """Rounds 2 * step and 2 * step + 1.
+def _begin(number: Value) -> Value:
+    """What is permuted for sample `number`."""
+    return Cat(number[:SAMPLE_BITS], Const(_TAG, WIDTH - SAMPLE_BITS))
+
+
+def _two_rounds(value: Value, constants: list[Value]) -> Value:
+    """A round of either parity.
 
     Rounds of the same parity differ by a constant that is added last, so one pair serves all.
     """
     low = WIDTH - WIDTH // 2
-    value = feistel_round(value, WIDTH, 0) ^ (_constants(step, 0)[: WIDTH // 2] << low)
-    return (feistel_round(value, WIDTH, 1) ^ _constants(step, 1))[:WIDTH]
+    value = feistel_round(value, WIDTH, 0) ^ (constants[0][: WIDTH // 2] << low)
+    return (feistel_round(value, WIDTH, 1) ^ constants[1])[:WIDTH]
 
 
 def _constants(step: Value, parity: int) -> Value:

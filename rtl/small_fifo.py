@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -45,10 +45,16 @@ class SmallFIFO(wiring.Component):
         m = Module()
         payload = self.input.payload.as_value()
         m.submodules.fifo = fifo = SyncFIFO(width=len(payload), depth=self._depth)
+        # As fifo.w_rdy, but from a register.
+        room, put, take = Signal(init=1), Signal(), Signal()
+        full, nearly_full = fifo.level == self._depth, fifo.level == self._depth - 1
+        m.d.sync += room.eq(take | ~(full | (nearly_full & put)))
         m.d.comb += [
+            put.eq(self.input.valid & room),
+            take.eq(fifo.r_rdy & self.output.ready),
             fifo.w_data.eq(payload),
-            fifo.w_en.eq(self.input.valid),
-            self.input.ready.eq(fifo.w_rdy),
+            fifo.w_en.eq(put),
+            self.input.ready.eq(room),
             self.output.payload.eq(fifo.r_data),
             self.output.valid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.output.ready),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal
+from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -48,8 +48,9 @@ class Hotline(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         config, m = self.config, Module()
         # A soft reset acts as aresetn once the bus is quiet; the register port, in a domain of its
-        # own with the same clock, answers all along.
+        # own with the same clock, answers all along. What a fault flushes is a domain too.
         m.domains.core = ClockDomain(local=True)
+        m.domains.flushed = ClockDomain(local=True)
         m.domains.port = ClockDomain(local=True)
 
         registers, processor, datapath = (
@@ -60,10 +61,18 @@ class Hotline(wiring.Component):
         m.submodules.registers = DomainRenamer("port")(registers)
         m.submodules.command_processor = DomainRenamer("core")(processor)
         m.submodules.datapath = DomainRenamer("core")(datapath)
+        # From registers, since they go everywhere.
+        reset, flush = Signal(init=1, reset_less=True), Signal(init=1, reset_less=True)
+        m.d.port += [
+            reset.eq(~self.aresetn | processor.reset_request),
+            flush.eq(~self.aresetn | processor.reset_request | processor.flush),
+        ]
         m.d.comb += [
             ClockSignal("core").eq(self.aclk),
+            ClockSignal("flushed").eq(self.aclk),
             ClockSignal("port").eq(self.aclk),
-            ResetSignal("core").eq(~self.aresetn | processor.reset_request),
+            ResetSignal("core").eq(reset),
+            ResetSignal("flushed").eq(flush),
             ResetSignal("port").eq(~self.aresetn),
         ]
 
@@ -80,7 +89,7 @@ class Hotline(wiring.Component):
 
         m.d.comb += [
             self.irq.eq(registers.irq),
-            registers.restart.eq(processor.reset_request),
+            registers.restart.eq(reset),
             registers.soft_reset_pending.eq(processor.resetting),
             datapath.windows.eq(registers.windows),
             datapath.gpu_count.eq(registers.gpu_count),
@@ -97,7 +106,7 @@ class Hotline(wiring.Component):
         ]
         for name in (
             "job", "start", "list_start", "list_base", "learner_clear", "fetching",
-            "halt", "flush",
+            "halt",
         ):  # fmt: skip
             m.d.comb += getattr(datapath, name).eq(getattr(processor, name))
         for name in (

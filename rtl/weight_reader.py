@@ -7,12 +7,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
-from hotline.rtl.bag_lister import weight_pick
+from hotline.rtl.bag_closer import weight_pick
 from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.interfaces import read_beat, read_request
 from hotline.rtl.linear_reader import LinearReader
-from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_reader import rows_in_flight
+from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["WeightReader"]
 
@@ -69,7 +69,7 @@ class WeightReader(wiring.Component):
         config = self.config
         shift = log2(config.data_words)
         m.submodules.reader = reader = LinearReader(config)
-        m.submodules.beats = beats = register_slice(config, read_beat(config))
+        m.submodules.beats = beats = StreamRegister(read_beat(config))
         m.submodules.waiting = waiting = BlockFIFO(unsigned(32), 2 * rows_in_flight(config))
         begin = Signal()
         m.d.sync += begin.eq(self.start)

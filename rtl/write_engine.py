@@ -14,6 +14,7 @@ from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import Status, bus_address, windows, write_beat
 from hotline.rtl.round_robin import next_grant
 from hotline.rtl.small_fifo import SmallFIFO
+from hotline.rtl.stream_register import StreamRegister
 from hotline.rtl.window_check import WindowCheck
 
 __all__ = ["WriteEngine", "address_latency", "write_buffer_beats"]
@@ -28,7 +29,7 @@ _ENTRY = 16
 
 def address_latency(config: Config) -> int:
     """Cycles from the transfer of a burst's last beat on channel 0 to its AWVALID, when idle."""
-    return 5 if config.narrow else 6
+    return 5 if config.narrow else 7
 
 
 def write_buffer_beats(config: Config) -> int:
@@ -107,6 +108,17 @@ class WriteEngine(wiring.Component):
         m.submodules.queue = self._queue = SyncFIFOBuffered(
             width=data.Layout.cast(self._burst).size, depth=_QUEUE
         )
+        # The burst that goes next.
+        self._head = queued = stream.Signature(self._burst).create()
+        if not config.narrow:
+            # The decision to issue does not reach into the queue.
+            m.submodules.head = head = StreamRegister(self._burst)
+            self._head, queued = head.output, head.input
+        m.d.comb += [
+            queued.valid.eq(self._queue.r_rdy),
+            queued.payload.eq(self._queue.r_data),
+            self._queue.r_en.eq(queued.ready),
+        ]
         self._stop = Signal()
         self._freed = Signal(self._channels)
         self._issue = Signal()
@@ -164,11 +176,13 @@ class WriteEngine(wiring.Component):
         beat = Signal(write_beat(config))
         # Bursts are counted two cycles late, so three may come that `queue_open` does not know of.
         m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
+        at_rest = Signal()
         going_on = Mux(stay.any(), grant, next_grant(grant, want))
         m.d.sync += [
             # At rest the grant goes to channel 0, so that the time from the first beat to AWVALID
             # is always the same there: completion records state it (spec section 7).
-            grant.eq(Mux(self.idle & ~want.any(), 1, going_on)),
+            at_rest.eq(self.idle),
+            grant.eq(Mux(at_rest & ~want.any(), 1, going_on)),
             queued.eq(queued_next),
             queue_open.eq(queued <= _QUEUE - 3),
         ]
@@ -221,8 +235,8 @@ class WriteEngine(wiring.Component):
 
     def _elaborate_output(self, m: Module) -> None:
         """Burst queue -> AW register and beat reader -> W register."""
-        config, axi, queue = self._config, self.axi, self._queue
-        burst = data.View(self._burst, queue.r_data)
+        config, axi = self._config, self.axi
+        burst = self._head.payload
         self._room = Signal(init=1)
         reading, fetched, fetched_last = Signal(), Signal(), Signal()
         place, left = Signal(self._burst["place"].shape), Signal(8)
@@ -238,14 +252,14 @@ class WriteEngine(wiring.Component):
             read.eq(reading & move_fetched),
             ends.eq(left == 0),
             self._issue.eq(
-                queue.r_rdy
+                self._head.valid
                 & ~self._stop
                 & ~self._outside
                 & self._room
                 & (~axi.awvalid | axi.awready)
                 & (~reading | (move_fetched & ends))
             ),
-            queue.r_en.eq(self._issue),
+            self._head.ready.eq(self._issue),
             beats.en.eq(move_fetched),
             beats.addr.eq(place),
         ]
@@ -289,7 +303,7 @@ class WriteEngine(wiring.Component):
             init=[],
         )
         write, read = flying.write_port(), flying.read_port()
-        burst = data.View(self._burst, self._queue.r_data)
+        burst = self._head.payload
         newest, oldest = Signal(len(write.addr)), Signal(len(write.addr))
         answered, failed = Signal(2), Signal(2)
         outstanding = Signal(range(limit + 1))

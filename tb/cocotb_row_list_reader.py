@@ -119,7 +119,7 @@ async def failed_beat(dut, beat: int, records: bool) -> None:
     assert seen == reader.expected()[:good]
     assert int(dut.fault.value)
     await reader.bench.cycles(50)
-    assert reader.data.sent == beat
+    assert beat <= reader.data.sent <= beat + 1  # the beat itself may go, none behind it
     await reader.bench.reset()
     reader.data.clear()
     reader.fail_beat = None

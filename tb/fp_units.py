@@ -26,14 +26,14 @@ class FloatUnits(wiring.Component):
     -------
     enable : In(1)
     a, b : In(format.width)
-    sum_3, sum_4, product_4, product_5, product_split : Out(format.width)
+    sum_3, sum_4, sum_5, product_4, product_5, product_split : Out(format.width)
         By latency.
     units : dict of str to (str, int)
         Operation of the model and latency, by output.
     """
 
     def __init__(self, format: FloatFormat, split: int) -> None:
-        adders = {f"sum_{n}": FloatAdder(format, n) for n in (3, 4)}
+        adders = {f"sum_{n}": FloatAdder(format, n) for n in (3, 4, 5)}
         multipliers = {f"product_{n}": FloatMultiplier(format, n) for n in (4, 5)}
         multipliers["product_split"] = FloatMultiplier(format, multiplier_bits=split)
         self._results = {

@@ -27,12 +27,13 @@ from hotline.host.bench_arbiter import (
     queue_rate,
 )
 from hotline.host.bench_bounds import commit_cycles, learn_cycles, lookup_cycles
+from hotline.host.bench_journal import BenchJournal
 from hotline.host.bench_limits import Limit, Observed, limit_of
 from hotline.host.bench_page import page, read_results, readme_table, write_page
 from hotline.host.bench_peers import SPLITTERS, compare
 from hotline.host.bench_plots import PLOTS, source_of
 from hotline.host.bench_probe import GROUPS, ProbedTable
-from hotline.host.bench_sweeps import DEPTHS
+from hotline.host.bench_sweeps import DEPTHS, Task
 from hotline.host.bench_tables import missed, reaches
 from hotline.host.bench_traffic import LogTraffic, WorstTraffic
 from hotline.host.click_log import ClickLog
@@ -43,6 +44,31 @@ ECP5 = preset("ecp5")
 SMALL = SYSTEM_CONFIGS["ecp5_small"]
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "bench"
+
+
+# ---- a run that was stopped ---------------------------------------------------------------------
+
+
+def test_journal(tmp_path: Path) -> None:
+    """Finds what was measured with the same key, up to a line that was cut off."""
+    file, tasks = tmp_path / "new" / "a.json", [Task("lines", str(n), list) for n in range(3)]
+    journal = BenchJournal(file, {"seed": 1})
+    assert journal.count == 0
+    assert not file.parent.exists()
+    journal.add(tasks[0], [{"cycles": 5}])
+    journal.add(tasks[1], [])
+    with journal.path.open("a") as text:
+        text.write('{"lines: 2": [{"cyc')
+    again = BenchJournal(file, {"seed": 1})
+    assert again.count == 2
+    assert [again.find(task) for task in tasks] == [[{"cycles": 5}], [], None]
+    other = BenchJournal(file, {"seed": 2})
+    assert other.count == 0
+    assert other.find(tasks[0]) is None
+    other.add(tasks[2], [])
+    assert BenchJournal(file, {"seed": 1}).count == 0
+    other.remove()
+    assert not list(file.parent.iterdir())
 
 
 # ---- what limits --------------------------------------------------------------------------------

@@ -152,8 +152,8 @@ def test_messages() -> None:
         ValueError, match=r"^fraction_bits must be from 2 to 12 with 5 exponent bits, not 13$"
     ):
         FloatFormat(5, 13)
-    with pytest.raises(ValueError, match=r"^latency must be 3 or 4, not 5$"):
-        FloatAdder(fp_format.BINARY32, 5)
+    with pytest.raises(ValueError, match=r"^latency must be 3 to 5, not 6$"):
+        FloatAdder(fp_format.BINARY32, 6)
     with pytest.raises(ValueError, match=r"^latency must be 4 or 5, not 3$"):
         FloatMultiplier(fp_format.BINARY32, 3)
     with pytest.raises(ValueError, match=r"^multiplier_bits must be at least 1, not 0$"):
