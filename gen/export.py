@@ -18,6 +18,7 @@ from hotline.gen.netlist import memories, ports
 from hotline.gen.register_map import VERSION, Register, register_map
 from hotline.gen.system_rdl import system_rdl
 from hotline.gen.tool_files import fusesoc_core, lint_waivers
+from hotline.gen.vivado import vivado_files
 
 __all__ = ["files", "generate"]
 
@@ -70,6 +71,8 @@ def files(config: Config, block: str = TOP) -> dict[str, str]:
     if block in _WITH_REGISTERS:
         result["hotline.h"] = c_header(config)
         result["hotline.rdl"] = system_rdl(config)
+    if block == TOP:
+        result |= vivado_files(config, ports(verilog, block))
     return result
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hotline.gen.config import Config
+from hotline.gen.config import Config, RowsConfig
 
-__all__ = ["PRESETS", "preset"]
+__all__ = ["PRESETS", "SUBSETS", "preset"]
 
 _TINY = Config(
     table_bits=4, row_bits=16, sets=512, ways=1, banks=1, policy="srrip", counter_bits=2,
@@ -39,6 +39,18 @@ PRESETS: dict[str, Config] = {
     "paper": _PAPER,
 }
 
+#: Presets of devices that do not have all commands of the specification. `tiny_rows` is what of
+#: `tiny` goes on an iCE40 UP5K beside a bridge and 128 KiB of memory: GATHER and SCATTER.
+SUBSETS: dict[str, Config] = {
+    "tiny_rows": RowsConfig(
+        table_bits=1, row_bits=11, sets=1, ways=1, banks=1, policy="srrip", counter_bits=2,
+        learn_group=1, max_sample_keys=16, lanes=1, addr_width=17, data_width=32, id_width=1,
+        read_outstanding=1, write_outstanding=1, max_burst_beats=4, max_tables=2,
+        max_row_bytes=64, dedup_entries=0, pool=False, scatter_add=False, gpus=1,
+        perf_counters=False,
+    ),
+}  # fmt: skip
+
 
 def preset(name: str) -> Config:
     """The preset `name`.
@@ -48,6 +60,7 @@ def preset(name: str) -> Config:
     ValueError
         There is no such preset.
     """
-    if name not in PRESETS:
+    presets = PRESETS | SUBSETS
+    if name not in presets:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, not {name!r}")
-    return PRESETS[name]
+    return presets[name]

@@ -273,7 +273,7 @@ def _selected(config: Config) -> tuple[Register, ...]:
             locked=True,
             description="bytes from slot to slot on every GPU; at least the largest row_bytes",
         ),
-        _select(window, 0x068, WINDOWS, "address window that WINDOW_* show"),
+        _select(window, 0x068, config.windows, "address window that WINDOW_* show"),
         *_address(config, "WINDOW_LO", 0x06C, "first byte of the window", selector=window),
         *_address(
             config, "WINDOW_HI", 0x074, "last byte of the window; lo > hi: off", selector=window

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 
 from hotline.gen.commands import DESCRIPTOR_BYTES
 from hotline.gen.config import Config
-from hotline.gen.register_map import WINDOWS
 from hotline.golden.bus import Bus
 from hotline.golden.command_processor import CommandProcessor
 from hotline.golden.descriptor import Completion, Descriptor, StatusCode
@@ -161,7 +160,8 @@ class Hotline:
     def _step(self) -> Result:
         registers, bus = self.registers, self.bus
         bus.windows = [
-            (registers.wide("WINDOW_LO", i), registers.wide("WINDOW_HI", i)) for i in range(WINDOWS)
+            (registers.wide("WINDOW_LO", i), registers.wide("WINDOW_HI", i))
+            for i in range(self.config.windows)
         ]
         bus.read_beats = bus.write_beats = 0
         head = registers.get("RING_HEAD")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotline.gen.commands import known_flags
+from hotline.gen.commands import is_built, known_flags
 from hotline.gen.config import Config
 from hotline.golden.descriptor import Descriptor, Flag, Opcode, StatusCode
 
@@ -50,6 +50,8 @@ class DescriptorChecker:
         split = opcode == Opcode.SPLIT
         last = opcode == Opcode.GATHER and bool(flags & Flag.GATHER_LAST)
         gather = bool(flags & Flag.SPLIT_GATHER)
+        if not is_built(self.config, Opcode(opcode)):
+            return 0
         if flags & ~known_flags(self.config, Opcode(opcode)):
             return 0
         if split and flags & (Flag.SPLIT_GATHER_HOT | Flag.SPLIT_POOL) and not gather:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotline.gen.config import Config
-from hotline.gen.register_map import COUNTERS, WINDOWS, Access, register_map
+from hotline.gen.register_map import COUNTERS, Access, register_map
 
 __all__ = ["OKAY", "SLVERR", "Registers"]
 
@@ -42,7 +42,7 @@ class Registers:
             None: 1,
             "TABLE_SELECT": config.max_tables,
             "GPU_SELECT": config.gpus,
-            "WINDOW_SELECT": WINDOWS,
+            "WINDOW_SELECT": config.windows,
         }
         self.reset()
 

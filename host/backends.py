@@ -25,6 +25,9 @@ class Backend(Protocol):
         What the device was generated from.
     memory : Memory
         What the device's AXI master sees. Regions may be added and removed between calls.
+    addresses : (int, int), optional
+        First address that the driver may give to a region, and the one behind the last; a
+        back-end without this member leaves it all of them.
     """
 
     config: Config
@@ -57,10 +60,13 @@ class GoldenBackend(Hotline):
     ----------
     config : Config
         The configuration.
+    addresses : (int, int), optional
+        First address that the driver may give to a region, and the one behind the last.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, addresses: tuple[int, int] | None = None) -> None:
         super().__init__(config, Memory())
+        self.addresses = addresses
 
     def wait_irq(self, max_cycles: int) -> bool:
         """Run until the device stops by itself; whether the interrupt is high."""
@@ -103,12 +109,19 @@ def _cocotb(config: Config, **options: Any) -> Backend:
     return CocotbBackend(config, **options)
 
 
+def _serial(config: Config, **options: Any) -> Backend:
+    from hotline.host.serial_backend import SerialBackend
+
+    return SerialBackend(config, **options)
+
+
 #: How to make a back-end, by name: called with the configuration and the back-end's own options.
 #: A board joins with ``BACKENDS["name"] = its_class``.
 BACKENDS: dict[str, Callable[..., Backend]] = {
     "golden": GoldenBackend,
     "verilator": RtlBackend,
     "cocotb": _cocotb,
+    "serial": _serial,
 }
 
 

@@ -33,12 +33,21 @@ class DeviceMemory:
         What the back-end's bus master sees.
     addr_width : int
         Bits of a device address.
+    addresses : (int, int), optional
+        First address to give, and the one behind the last, both multiples of the page size of
+        4096; not 0, which is no address in a descriptor. Default: all from 0x10000 on.
     """
 
-    def __init__(self, memory: Memory, addr_width: int) -> None:
+    def __init__(
+        self, memory: Memory, addr_width: int, addresses: tuple[int, int] | None = None
+    ) -> None:
         self.memory = memory
         self.addr_width = addr_width
-        self._free = [(_FIRST_ADDRESS, 1 << addr_width)]
+        first, end = addresses or (_FIRST_ADDRESS, 1 << addr_width)
+        self._free = [(first, end)]
+        self._size = end - first
+        #: What there is, for a message.
+        self._place = f"below 2**{addr_width}" if addresses is None else f"into {self._size} bytes"
         self._mapped: dict[int, np.ndarray] = {}
 
     def allocate(self, size: int) -> Buffer:
@@ -63,10 +72,9 @@ class DeviceMemory:
         pages = max(1, -(-view.size // _PAGE)) * _PAGE
         fits = (i for i, (start, end) in enumerate(self._free) if start + pages <= end)
         if (place := next(fits, None)) is None:
-            used = (1 << self.addr_width) - sum(end - start for start, end in self._free)
+            used = self._size - sum(end - start for start, end in self._free)
             raise ValueError(
-                f"{view.size} bytes do not fit below 2**{self.addr_width}, "
-                f"where {used} bytes are in use"
+                f"{view.size} bytes do not fit {self._place}, where {used} bytes are in use"
             )
         start, end = self._free[place]
         self.memory.add_region(start, view)

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from hotline.gen.register_map import COUNTERS, IDENTITY, WINDOWS
+from hotline.gen.register_map import COUNTERS, IDENTITY
 from hotline.host.backends import Backend
 from hotline.host.device_memory import Buffer, DeviceMemory
 from hotline.host.register_port import RegisterPort
@@ -43,7 +43,9 @@ class DeviceSetup:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.config = backend.config
-        self.memory = DeviceMemory(backend.memory, self.config.addr_width)
+        self.memory = DeviceMemory(
+            backend.memory, self.config.addr_width, getattr(backend, "addresses", None)
+        )
         self.registers = RegisterPort(backend)
         found = self.read("ID"), self.read("CONFIG_HASH")
         if found[0] != IDENTITY:
@@ -182,8 +184,8 @@ class DeviceSetup:
 
     def set_window(self, window: int, first: int, last: int) -> None:
         """Allow accesses to bytes `first` to `last`; window 0..3, `first` > `last` disables it."""
-        if not 0 <= window < WINDOWS:
-            raise ValueError(f"window must be from 0 to {WINDOWS - 1}, not {window}")
+        if not 0 <= window < self.config.windows:
+            raise ValueError(f"window must be from 0 to {self.config.windows - 1}, not {window}")
         self.write("WINDOW_SELECT", window)
         self.write64("WINDOW_LO", first)
         self.write64("WINDOW_HI", last)

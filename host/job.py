@@ -20,7 +20,7 @@ from hotline.host.device import Backend, Device, Samples, Split, table_bases
 from hotline.host.efficiency import Beats, region_beats, row_beats
 from hotline.host.popularity import lfu_share, tracker_share
 
-__all__ = ["JobError", "JobOptions", "run_job"]
+__all__ = ["JobError", "JobOptions", "buffer_sizes", "run_job"]
 
 _T = TypeVar("_T")
 
@@ -81,29 +81,39 @@ class _Tally:
         }
 
 
+def buffer_sizes(
+    config: Config, log: ClickLog, options: JobOptions, table_rows: Sequence[int]
+) -> tuple[int, ...]:
+    """Bytes for tables of so many rows, and for indices, lengths, lists and rows of a command."""
+    starts = np.arange(0, len(log), options.batch)
+    ends = np.minimum(starts + options.batch, len(log))
+    keys = int((log.offsets[ends] - log.offsets[starts]).max())
+    # What COMMIT reports has been learned: no more records than slots, nor than rows.
+    records = 16 * min(config.slots, sum(table_rows))
+    return (
+        int(table_bases(table_rows, options.row_bytes)[-1]),
+        4 * keys,
+        2 * options.batch * log.num_tables,
+        max(Device.list_bytes(options.batch, keys), records),
+        keys * config.row_stride(options.row_bytes),
+    )
+
+
 class _Bench:
     """One device with its tables and buffers."""
 
     def __init__(self, backend: Backend, log: ClickLog, options: JobOptions) -> None:
         self.device = device = Device(backend)
-        config = device.config
-        most_keys = max(
-            (int(log.offsets[min(i + options.batch, len(log))] - log.offsets[i]))
-            for i in range(0, len(log), options.batch)
-        )
         bases = table_bases(log.table_rows, options.row_bytes)
-        self.tables = device.allocate(int(bases[-1]))
+        self.tables, self.indices, self.lengths, self.lists, self.rows = (
+            device.allocate(size)
+            for size in buffer_sizes(device.config, log, options, log.table_rows)
+        )
         rng = np.random.default_rng(options.seed)
         self.tables.data[:] = rng.integers(0, 256, len(self.tables.data), np.uint8)
         self.bases = bases[:-1].astype(np.uint64) + np.uint64(self.tables.address)
         for table, rows in enumerate(log.table_rows):
             device.set_table(table, int(self.bases[table]), rows, options.row_bytes)
-        self.indices = device.allocate(4 * most_keys)
-        self.lengths = device.allocate(2 * options.batch * log.num_tables)
-        self.lists = device.allocate(
-            max(device.list_bytes(options.batch, most_keys), 16 * config.slots)
-        )
-        self.rows = device.allocate(most_keys * config.row_stride(options.row_bytes))
 
     def place(self, part: ClickLog) -> Samples:
         """The samples of `part`, in device memory."""

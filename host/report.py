@@ -53,12 +53,14 @@ gathered and scattered back.</p>
 <p>{{ "{:,}".format(r.rows_gathered) }} rows gathered; {{ "{:,}".format(r.rows_shared) }} needs
 shared a row that was there already; {{ r.dedup_replacements }} replacements in the store of seen
 keys. Hit rate {{ "%.1f %%" % (100 * r.hit_rate) }}. Efficiency: the fewest beats the bus needs for
-these rows and lists, divided by the cycles that the device took, with reads answered after
-{{ r.simulation.read_latency }} cycles.</p>
+these rows and lists, divided by the cycles that the device took
+{%- if r.simulation %}, with reads answered after {{ r.simulation.read_latency }} cycles
+{%- endif %}.</p>
 {% for name, picture in pictures.items() %}
 <h2>{{ name }}</h2><img alt="{{ name }}" src="data:image/png;base64,{{ picture }}">{% endfor %}
 <p>Configuration hash <code>{{ r.config_hash }}</code>, seed {{ r.seed }},
-{{ "{:,}".format(r.simulation.cycles) }} cycles simulated.</p>
+{% if r.simulation %}{{ "{:,}".format(r.simulation.cycles) }} cycles simulated
+{%- else %}board {{ r.board.name }}{% endif %}.</p>
 </body></html>
 """
 )
@@ -71,7 +73,7 @@ def write_report(result: dict[str, Any], folder: Path) -> Path:
     ----------
     result : dict
         What :func:`hotline.host.job.run_job` returns, and `preset`, `configuration`,
-        `config_hash` and `simulation`.
+        `config_hash`, and `simulation` or `board`.
     folder : Path
         Exists.
     """

@@ -1,10 +1,11 @@
-"""``hotline run``: the main job on the Verilated RTL, with its results on disk and on screen."""
+"""``hotline run``: the main job on the Verilated RTL or a board, and what came of it."""
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,39 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from hotline.fpga.boards import board as board_of
 from hotline.gen.config import Config
 from hotline.host.backends import GoldenBackend, RtlBackend
+from hotline.host.board_fit import fit_batch, fit_rows
 from hotline.host.datasets import fold_rows, open_log, row_limit
 from hotline.host.job import JobOptions, run_job
 from hotline.host.report import write_report
-from hotline.host.verilated import BusTiming
+from hotline.host.serial_backend import SerialBackend
+from hotline.host.verilated import BusTiming, Statistics
 
-__all__ = ["run"]
+__all__ = ["BoardOptions", "run"]
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """Which board to run on.
+
+    Parameters
+    ----------
+    port : str
+        Serial port.
+    name : str
+        One of :data:`hotline.fpga.boards.BOARDS`.
+    baud : int or None
+        None: that of the board.
+    choose_batch : bool
+        Make the mini-batches smaller if the board's memory is small.
+    """
+
+    port: str
+    name: str
+    baud: int | None = None
+    choose_batch: bool = True
 
 
 def run(
@@ -31,8 +57,10 @@ def run(
     output: Path,
     json_file: Path | None,
     waves: Path | None = None,
+    rows: int | None = None,
+    board: BoardOptions | None = None,
 ) -> int:
-    """Run a log through the RTL and report; returns the number of differing bytes.
+    """Run a log through the device and report; returns the number of differing bytes.
 
     Parameters
     ----------
@@ -49,15 +77,33 @@ def run(
     json_file : Path or None
         Where else the result goes.
     waves : Path or None
-        Waveform file of the whole run, ``.vcd`` or ``.fst``.
+        Waveform file of the whole run, ``.vcd`` or ``.fst``; in simulation only.
+    rows : int or None
+        At most so many rows a table; None: as many as fit.
+    board : BoardOptions or None
+        None: simulate the RTL.
     """
     console = Console()
     console.print(f"[bold]Hotline[/] {name}, seed {options.seed}")
     log = open_log(source, samples, options.seed)
-    limit = row_limit(log, config, options.row_bytes)
+    limit = min(row_limit(log, config, options.row_bytes), rows or max(log.table_rows))
+    place = ""
+    if board is not None:
+        chosen = board_of(board.name)
+        place = f" into the {chosen.ram_bytes:,} bytes of {chosen.title}"
+        wanted = options.batch
+        if board.choose_batch:
+            options = fit_batch(config, log, options, chosen)
+        if options.batch != wanted:
+            console.print(
+                f"mini-batches have {options.batch} samples, so that they leave half of the "
+                f"board's memory to the tables"
+            )
+        limit = min(limit, fit_rows(config, log, options, chosen))
     folded = fold_rows(log, limit)
     if folded is not log:
-        console.print(f"rows are taken modulo {limit:,}, so that the tables fit")
+        why = "as asked for" if limit == rows else f"so that the tables fit{place}"
+        console.print(f"rows are taken modulo {limit:,}, {why}", highlight=False)
     timing = BusTiming()
     with Progress(
         TextColumn("{task.description:>24}"),
@@ -66,16 +112,23 @@ def run(
         TimeElapsedColumn(),
         console=console,
     ) as bar:
-        task = bar.add_task("building the simulation", total=len(log))
+        task = bar.add_task(
+            "building the simulation" if board is None else "opening the board", total=len(log)
+        )
         begin = time.perf_counter()
-        with RtlBackend(config, timing=timing, waves=waves) as device:
+        device: RtlBackend | SerialBackend
+        if board is None:
+            device = RtlBackend(config, timing=timing, waves=waves)
+        else:
+            device = SerialBackend(config, port=board.port, board=board.name, baud=board.baud)
+        with closing(device):
             built = time.perf_counter()
             result = run_job(
                 config,
                 folded,
                 options,
                 device,
-                GoldenBackend(config),
+                GoldenBackend(config, getattr(device, "addresses", None)),
                 lambda done, what: bar.update(task, completed=done, description=what),
             )
             statistics = device.statistics
@@ -84,15 +137,20 @@ def run(
         "configuration": asdict(config),
         "config_hash": f"{config.config_hash:08x}",
         "row_limit": limit if folded is not log else None,
-        "simulation": {
+    }
+    spent = time.perf_counter() - built
+    if isinstance(statistics, Statistics):
+        result["simulation"] = {
             "cycles": statistics.cycles,
             "read_beats": statistics.read_beats,
             "write_beats": statistics.write_beats,
             "read_latency": timing.read_latency,
             "build_seconds": built - begin,
-            "seconds": time.perf_counter() - built,
-        },
-    }
+            "seconds": spent,
+        }
+    else:
+        assert board is not None
+        result["board"] = {"name": board.name, "seconds": spent, **asdict(statistics)}
     output.mkdir(parents=True, exist_ok=True)
     text = json.dumps(result, indent=2) + "\n"
     for path in {output / "result.json", json_file or output / "result.json"}:
@@ -130,6 +188,12 @@ def _show(console: Console, result: dict[str, Any]) -> None:
         f"{result['rows_gathered']:,} rows gathered, {result['rows_shared']:,} needs shared one, "
         f"{result['dedup_replacements']:,} dedup replacements"
     )
+    if "board" in result:
+        link = result["board"]
+        console.print(
+            f"{link['requests']:,} requests to {link['name']}, {link['repeated']:,} of them "
+            f"repeated, {link['bytes_sent']:,} bytes sent, {link['bytes_received']:,} received"
+        )
     wrong = result["mismatched_bytes"]
     verdict = "[green]0 bytes differ[/]" if wrong == 0 else f"[red]{wrong:,} bytes differ[/]"
     console.print(f"{verdict} from the golden model, over all memory after every command")

@@ -85,6 +85,8 @@ class VerilatorBackend:
         Folder of the builds. Default: ``$HOTLINE_CACHE``, else ``hotline`` in the user's cache.
     random_state : bool
         Start with random instead of zero registers and memories, seeded by `timing.seed`.
+    optimise : bool
+        False: compile in a third of the time, run at a third of the speed; for netlists.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class VerilatorBackend:
         waves: str | Path | None = None,
         cache: str | Path | None = None,
         random_state: bool = False,
+        optimise: bool = True,
     ) -> None:
         self.config = config
         self.memory = memory
@@ -119,7 +122,7 @@ class VerilatorBackend:
         timing = timing or BusTiming()
         self.waves = None if waves is None else wave_file(waves)
         traced = None if self.waves is None else self.waves.suffix[1:]
-        path = build_library(config, verilog=verilog, waves=traced, cache=cache)
+        path = build_library(config, verilog=verilog, waves=traced, cache=cache, optimise=optimise)
         self._library = load_library(path)
         self._handle = self._library.hotline_create(
             config.data_bytes,

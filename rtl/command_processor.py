@@ -300,15 +300,14 @@ class CommandProcessor(wiring.Component):
                     m.next = "DISPATCH"
             with m.State("DISPATCH"):
                 m.d.sync += [base.eq(self.job.lists), region.eq(0)]
-                with m.Switch(self.job.opcode):
-                    with m.Case(Opcode.NOP):
-                        m.next = "SUCCESS"
-                    with m.Case(Opcode.CLEAR, Opcode.AGE):
+                m.next = "START"
+                with m.If(decoder.nothing):
+                    m.next = "SUCCESS"
+                if config.hot_table:
+                    with m.If(decoder.sweeps):
                         m.next = "SWEEP"
-                    with m.Case(Opcode.SPLIT, Opcode.COMMIT):
+                    with m.If(split | decoder.commit):
                         m.next = "BASES"
-                    with m.Default():
-                        m.next = "START"
             with m.State("BASES"):
                 # The regions of SPLIT follow each other; COMMIT has one, at `lists`.
                 beyond = base[config.addr_width :].any()

@@ -6,8 +6,9 @@ from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import Opcode
+from hotline.gen.commands import Opcode, is_built
 from hotline.gen.config import Config
+from hotline.rtl.absent import Absent
 from hotline.rtl.axi import axi_read, axi_write
 from hotline.rtl.classifier import LISTS, Classifier
 from hotline.rtl.command_processor import results
@@ -43,12 +44,13 @@ __all__ = ["Datapath", "read_port_depths"]
 _STREAM, _LENGTHS, _ROWS, _WEIGHTS = range(4)
 
 #: Channels of the write engine: completion records, the lists of SPLIT, rows.
-_CONTROL, _FIRST_LIST, _MOVED_ROWS = 0, 1, 1 + len(LISTS)
+_CONTROL, _FIRST_LIST = 0, 1
 
 
 def read_port_depths(config: Config) -> list[int]:
     """Beats of the read buffer of each port."""
-    return [read_buffer_beats(config)] * (4 if config.pool else 3)
+    ports = (4 if config.pool else 3) if config.hot_table else 2
+    return [read_buffer_beats(config)] * ports
 
 
 class Datapath(wiring.Component):
@@ -118,7 +120,8 @@ class Datapath(wiring.Component):
         config, m = self.config, Module()
         flushed = DomainRenamer("flushed")
         self._reads = reads = ReadEngine(config, read_port_depths(config))
-        self._writes = writes = WriteEngine(config, channels=2 + len(LISTS))
+        self._list_channels = len(LISTS) if config.hot_table else 0
+        self._writes = writes = WriteEngine(config, channels=2 + self._list_channels)
         self._keys, self._table, self._learner = (
             KeyStream(config),
             HotTable(config),
@@ -126,7 +129,12 @@ class Datapath(wiring.Component):
         )
         self._classifier, self._mover = Classifier(config), RowMover(config)
         self._list_reader = RowListReader(config)
-        self._lists = [ListWriter(config) for _ in LISTS]
+        self._lists: list[wiring.Component] = [ListWriter(config) for _ in LISTS]
+        if not config.hot_table:
+            self._keys, self._learner = Absent(self._keys), Absent(self._learner, ["idle"])
+            self._table = Absent(self._table, ["idle"])
+            self._classifier = Absent(self._classifier, ["ready"])
+            self._lists = [Absent(writer) for writer in self._lists]
         m.submodules.read_engine = flushed(reads)
         m.submodules.write_engine = flushed(writes)
         m.submodules.key_stream = flushed(self._keys)
@@ -142,6 +150,11 @@ class Datapath(wiring.Component):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
         opcode = self.job.opcode
+
+        def runs(*codes: Opcode) -> Value:
+            return opcode.matches(*(code for code in codes if is_built(config, code)))
+
+        self._fill = runs(Opcode.FILL)
         self._split, self._commit, self._learns, self._load, self._moves = (
             Signal(name=name) for name in ("split", "commit", "learns", "load", "moves")
         )
@@ -150,11 +163,11 @@ class Datapath(wiring.Component):
         m.d.sync += self._start.eq(self.start)
         # In registers, since all routes hang on them; known long before `start`.
         m.d.sync += [
-            self._split.eq(opcode == Opcode.SPLIT),
-            self._commit.eq(opcode == Opcode.COMMIT),
-            self._learns.eq(opcode.matches(Opcode.LEARN, Opcode.LOAD)),
-            self._load.eq(opcode == Opcode.LOAD),
-            self._moves.eq(opcode.matches(Opcode.GATHER, Opcode.SCATTER, Opcode.FILL)),
+            self._split.eq(runs(Opcode.SPLIT)),
+            self._commit.eq(runs(Opcode.COMMIT)),
+            self._learns.eq(runs(Opcode.LEARN, Opcode.LOAD)),
+            self._load.eq(runs(Opcode.LOAD)),
+            self._moves.eq(runs(Opcode.GATHER, Opcode.SCATTER, Opcode.FILL)),
         ]
 
         m.d.comb += [reads.windows.eq(self.windows), writes.windows.eq(self.windows)]
@@ -190,19 +203,24 @@ class Datapath(wiring.Component):
             (fetching, fetch_request),
         )
         _fork(m, data, (streams, keys.index_data), (lists, rows.data), (fetching, fetch_data))
-        wiring.connect(m, keys.length_request, reads.request[_LENGTHS])
-        wiring.connect(m, reads.data[_LENGTHS], keys.length_data)
-        wiring.connect(m, self._mover.request, reads.request[_ROWS])
-        wiring.connect(m, reads.data[_ROWS], self._mover.data)
+        if self.config.hot_table:
+            wiring.connect(m, keys.length_request, reads.request[_LENGTHS])
+            wiring.connect(m, reads.data[_LENGTHS], keys.length_data)
+            m.d.comb += [
+                keys.length_fault_code.eq(reads.fault_code[_LENGTHS]),
+                keys.length_fault_addr.eq(reads.fault_addr[_LENGTHS]),
+            ]
+        # Without lengths, theirs is the last port.
+        moved = _ROWS if self.config.hot_table else _LENGTHS
+        wiring.connect(m, self._mover.request, reads.request[moved])
+        wiring.connect(m, reads.data[moved], self._mover.data)
         m.d.comb += [
             self.fetch_fault_status.eq(reads.fault_code[_STREAM]),
             self.fetch_fault_info.eq(reads.fault_addr[_STREAM]),
             keys.index_fault_code.eq(reads.fault_code[_STREAM]),
             keys.index_fault_addr.eq(reads.fault_addr[_STREAM]),
-            keys.length_fault_code.eq(reads.fault_code[_LENGTHS]),
-            keys.length_fault_addr.eq(reads.fault_addr[_LENGTHS]),
-            self._mover.read_fault_code.eq(reads.fault_code[_ROWS]),
-            self._mover.read_fault_addr.eq(reads.fault_addr[_ROWS]),
+            self._mover.read_fault_code.eq(reads.fault_code[moved]),
+            self._mover.read_fault_addr.eq(reads.fault_addr[moved]),
         ]
 
     def _connect_keys(self, m: Module) -> None:
@@ -271,7 +289,7 @@ class Datapath(wiring.Component):
         mover, reader, job = self._mover, self._list_reader, self.job
         direction, fills = Signal(Direction), Signal()
         m.d.sync += [
-            fills.eq(self._commit | (job.opcode == Opcode.FILL)),
+            fills.eq(self._commit | self._fill),
             direction.eq(Direction.GATHER),
         ]
         with m.If(job.opcode == Opcode.SCATTER):
@@ -289,7 +307,7 @@ class Datapath(wiring.Component):
             mover.num_tables.eq(Mux(fills, 0, job.num_tables)),
             mover.table_limit.eq(Mux(fills, self.config.max_tables, job.num_tables)),
             mover.rows.eq(job.rows),
-            mover.hot_write.valid.eq(self.hot_write.valid),
+            mover.hot_write.valid.eq(self.hot_write.valid if self.config.hot_table else 0),
             mover.hot_write.payload.eq(self.hot_write.payload),
             self.hot_write.ready.eq(1),
             mover.table_write.valid.eq(self.table_write.valid),
@@ -298,7 +316,7 @@ class Datapath(wiring.Component):
             reader.start.eq(self._start & self._moves),
             reader.addr.eq(job.lists),
             reader.count.eq(job.count),
-            reader.records.eq(job.opcode == Opcode.FILL),
+            reader.records.eq(self._fill),
         ]
         _join(
             m,
@@ -346,10 +364,11 @@ class Datapath(wiring.Component):
                 _join(m, writer.input, (~self._commit, source), (self._commit, records.output))
             else:
                 wiring.connect(m, source, writer.input)
-            wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
+            if i < self._list_channels:
+                wiring.connect(m, writer.output, writes.channel[_FIRST_LIST + i])
         with m.If(self._commit & self.halt):
             m.d.comb += [records.output.ready.eq(1), table.rows.ready.eq(1)]
-        wiring.connect(m, self._mover.output, writes.channel[_MOVED_ROWS])
+        wiring.connect(m, self._mover.output, writes.channel[_FIRST_LIST + self._list_channels])
         wiring.connect(m, wiring.flipped(self.record), writes.channel[_CONTROL])
 
     def _report(self, m: Module) -> None:

@@ -6,7 +6,7 @@ from amaranth import Array, C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode, known_flags
+from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
 from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request
 from hotline.rtl.linear_reader import LinearReader
@@ -91,6 +91,9 @@ class DescriptorFetcher(wiring.Component):
                             number = place * config.data_words + n
                             word = payload.data.word_select(n, 32)
                             if number in _HIGH_WORDS:
+                                m.d.sync += self.far[number].eq(word[max(0, reach) :].any())
+                                word = word[: max(0, reach)]
+                            elif number + 1 in _HIGH_WORDS and reach < 0:
                                 m.d.sync += self.far[number].eq(word[reach:].any())
                                 word = word[:reach]
                             m.d.sync += self.words[number].eq(word)
@@ -150,9 +153,13 @@ class DescriptorChecker(wiring.Component):
         known, tables, keys, indices, lists, rows = (
             Signal(name=name) for name in ("known", "tables", "keys", "indices", "lists", "rows")
         )
+        missing = Signal()
         with m.Switch(opcode):
             for code, command in COMMANDS.items():
                 with m.Case(int(code)):
+                    if not is_built(config, code):
+                        m.d.comb += [known.eq(1), missing.eq(1)]
+                        continue
                     m.d.comb += [
                         known.eq(1),
                         flag_mask.eq(known_flags(config, code)),
@@ -166,14 +173,15 @@ class DescriptorChecker(wiring.Component):
                         m.d.comb += rows.eq((flags & Flag.SPLIT_GATHER).any())
                     if code == Opcode.GATHER:
                         m.d.comb += lists.eq(~(flags & Flag.GATHER_LAST).any())
+        split = (opcode == Opcode.SPLIT) if config.hot_table else C(0)
         gather_last = (opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()
         # What goes with GATHER only.
         alone = (
-            (opcode == Opcode.SPLIT)
+            split
             & (flags & (Flag.SPLIT_GATHER_HOT | Flag.SPLIT_POOL)).any()
             & ~(flags & Flag.SPLIT_GATHER).any()
         )
-        pool = (opcode == Opcode.SPLIT) & (flags & Flag.SPLIT_POOL).any()
+        pool = split & (flags & Flag.SPLIT_POOL).any()
 
         # count * num_tables, least significant bit of num_tables first.
         table_bits = config.max_tables.bit_length()
@@ -184,10 +192,10 @@ class DescriptorChecker(wiring.Component):
         one_hot = (Cat(words[6], words[7]) == 0) & ~self.far[7]
 
         def unreachable(low: int) -> Value:
-            return words[low][:6].any() | self.far[low + 1]
+            return words[low][:6].any() | self.far[low] | self.far[low + 1]
 
         bad = {
-            0: (flags & ~flag_mask).any() | alone | (gather_last & ~self.last_split),
+            0: missing | (flags & ~flag_mask).any() | alone | (gather_last & ~self.last_split),
             2: tables & ((words[2] == 0) | (words[2] > config.max_tables)),
             3: keys & (words[3][31] | (one_hot & (product != words[3]))),
             4: indices & unreachable(4),
@@ -234,7 +242,7 @@ class DescriptorChecker(wiring.Component):
                 with m.Elif(is_bad.any()):
                     m.d.sync += self.status.eq(Status.BAD_DESCRIPTOR)
                     m.d.sync += self.info.eq(numbers[first])
-                with m.Elif((opcode == Opcode.SPLIT) & self.dirty):
+                with m.Elif(split & self.dirty):
                     m.d.sync += self.status.eq(Status.NOT_COMMITTED)
                 m.next = "IDLE"
         return m

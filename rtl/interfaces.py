@@ -106,9 +106,9 @@ def bus_address(config: Config) -> Shape:
 
 
 def windows(config: Config) -> data.ArrayLayout:
-    """The four address windows, bounds inclusive; lo > hi means disabled (section 8)."""
+    """The address windows, bounds inclusive; lo > hi means disabled (section 8)."""
     return data.ArrayLayout(
-        data.StructLayout({"lo": config.addr_width, "hi": config.addr_width}), 4
+        data.StructLayout({"lo": config.addr_width, "hi": config.addr_width}), config.windows
     )
 
 

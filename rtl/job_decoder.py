@@ -6,7 +6,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import COMMANDS, Flag, Opcode
+from hotline.gen.commands import COMMANDS, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
 
 __all__ = ["JobDecoder", "job"]
@@ -64,8 +64,9 @@ class JobDecoder(wiring.Component):
     last_count, last_keys : In
         Rows of the last SPLIT's keys, and their address: for GATHER LAST.
     job : Out
-    split, gather, commit, learns : Out(1)
-        The opcode is SPLIT, GATHER, COMMIT; LEARN or LOAD.
+    nothing, sweeps, split, gather, commit, learns : Out(1)
+        The opcode is NOP; CLEAR or AGE; SPLIT; GATHER; COMMIT; LEARN or LOAD. Constant for commands
+        that are not built.
     empty : Out(1)
         There is nothing to do: the command takes a count, and that is 0.
     per_sample, per_key : Out
@@ -73,12 +74,15 @@ class JobDecoder(wiring.Component):
     """
 
     def __init__(self, config: Config) -> None:
+        self.config = config
         super().__init__(
             {
                 "words": In(32).array(_WORDS),
                 "last_count": In(32),
                 "last_keys": In(config.addr_width),
                 "job": Out(job(config)),
+                "nothing": Out(1),
+                "sweeps": Out(1),
                 "split": Out(1),
                 "gather": Out(1),
                 "commit": Out(1),
@@ -95,18 +99,21 @@ class JobDecoder(wiring.Component):
         opcode, flags = words[0][0:8], words[0][8:16]
         last, takes_count = Signal(), Signal()
 
+        def runs(*codes: Opcode) -> Value:
+            return opcode.matches(*(code for code in codes if is_built(self.config, code)))
+
         def flag(of: Opcode, bit: Flag) -> Value:
-            return (opcode == of) & (flags & bit).any()
+            return runs(of) & (flags & known_flags(self.config, of) & bit).any()
 
         m.d.sync += [
-            self.split.eq(opcode == Opcode.SPLIT),
-            self.gather.eq(opcode == Opcode.GATHER),
-            self.commit.eq(opcode == Opcode.COMMIT),
-            self.learns.eq((opcode == Opcode.LEARN) | (opcode == Opcode.LOAD)),
+            self.nothing.eq(runs(Opcode.NOP)),
+            self.sweeps.eq(runs(Opcode.CLEAR, Opcode.AGE)),
+            self.split.eq(runs(Opcode.SPLIT)),
+            self.gather.eq(runs(Opcode.GATHER)),
+            self.commit.eq(runs(Opcode.COMMIT)),
+            self.learns.eq(runs(Opcode.LEARN, Opcode.LOAD)),
             last.eq(flag(Opcode.GATHER, Flag.GATHER_LAST)),
-            takes_count.eq(
-                opcode.matches(*(code for code, command in COMMANDS.items() if command.count))
-            ),
+            takes_count.eq(runs(*(code for code, command in COMMANDS.items() if command.count))),
             self.empty.eq(takes_count & (now.count == 0)),
             self.per_sample.eq(_region(now.count)),
             self.per_key.eq(_region(words[3][:31])),

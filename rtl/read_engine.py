@@ -21,6 +21,7 @@ from hotline.rtl.interfaces import (
 from hotline.rtl.read_port import ReadPort
 from hotline.rtl.round_robin import next_grant
 from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.stream_stage import StreamStage
 from hotline.rtl.window_check import WindowCheck
 
 __all__ = ["ReadEngine", "read_buffer_beats"]
@@ -125,8 +126,14 @@ class ReadEngine(wiring.Component):
         slot = data.StructLayout({"port": count, "start": self._pointer_bits - 1})
         burst = data.StructLayout({"port": count, "beats": BURST_BITS, "addr": bus_address(config)})
         done = data.StructLayout({"phase": 1, "fault": 1})
-        m.submodules.starts = self._starts = Memory(shape=slot, depth=self._slots, init=[])
-        m.submodules.bursts = self._bursts = Memory(shape=burst, depth=self._slots, init=[])
+        # Of a slot that is being written nothing is used that is read.
+        attrs = {"no_rw_check": 1} if config.narrow else {}
+        m.submodules.starts = self._starts = Memory(
+            shape=slot, depth=self._slots, init=[], attrs=attrs
+        )
+        m.submodules.bursts = self._bursts = Memory(
+            shape=burst, depth=self._slots, init=[], attrs=attrs
+        )
         m.submodules.dones = self._dones = Memory(shape=done, depth=self._slots, init=[])
         # Number of the next burst. The bit above the slot number tells the rounds apart.
         self._number_bits = log2(self._slots) + 1
@@ -157,7 +164,7 @@ class ReadEngine(wiring.Component):
                 "length": 8,
             }
         )
-        m.submodules.entry = entry = StreamRegister(stage)
+        m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(stage)
         new, first = entry.input, entry.output
         second, second_valid = Signal(stage), Signal()
         # A cycle late, so that `ready` comes from registers.
@@ -236,21 +243,22 @@ class ReadEngine(wiring.Component):
             ]
 
         # Whether there is room, from what the counters are, so that `issue` need not pass through
-        # them. Slots are plenty: there, room may come back a cycle late.
+        # them. Slots are plenty: there, room may go and come back a cycle late.
         flying = Signal(range(config.read_outstanding + 1))
         unretired = Signal(range(self._slots + 1))
-        full, nearly_full = Signal(), Signal()
+        full, nearly_full, issued = Signal(), Signal(), Signal()
         m.d.comb += [
             full.eq(flying == config.read_outstanding),
             nearly_full.eq(flying == config.read_outstanding - 1),
-            self.idle.eq(~first.valid & ~second_valid & (unretired == 0)),
+            self.idle.eq(~first.valid & ~second_valid & ~issued & (unretired == 0)),
         ]
         m.d.sync += [
             flying.eq(flying + issue - self._returned),
-            unretired.eq(unretired + issue - self._retired),
+            issued.eq(issue),
+            unretired.eq(unretired + issued - self._retired),
             room.eq(
                 (self._returned | ~(full | (nearly_full & issue)))
-                & (unretired < self._slots - 1)
+                & (unretired < self._slots - 2)
                 & ~self._clearing
             ),
         ]

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, ceil_log2
-from hotline.gen.register_map import WINDOWS, register_map
+from hotline.gen.register_map import register_map
 from hotline.rtl.interfaces import windows
 
 __all__ = ["RING_BITS", "RegisterState"]
@@ -20,7 +20,7 @@ def _window_reset(config: Config) -> data.Const:
     """Window 0 covers everything, the others are off (lo > hi)."""
     off = {"lo": 1, "hi": 0}
     everything = {"lo": 0, "hi": (1 << config.addr_width) - 1}
-    return windows(config).const([everything] + [off] * (WINDOWS - 1))
+    return windows(config).const([everything] + [off] * (config.windows - 1))
 
 
 class RegisterState(wiring.Component):
@@ -64,7 +64,7 @@ class RegisterState(wiring.Component):
                 "ring_tail": Out(RING_BITS),
                 "table_select": Out(max(1, ceil_log2(config.max_tables))),
                 "gpu_select": Out(max(1, ceil_log2(config.gpus))),
-                "window_select": Out(range(WINDOWS)),
+                "window_select": Out(max(1, ceil_log2(config.windows))),
                 "windows": Out(windows(config), init=_window_reset(config)),
                 "gpu_count": Out(4, init=config.gpus),
             }
@@ -92,7 +92,7 @@ class RegisterState(wiring.Component):
             ("WINDOW_SELECT", self.window_select, value),
             ("GPU_COUNT", self.gpu_count, value),
         ]
-        for number in range(WINDOWS):
+        for number in range(self.config.windows):
             lo, hi = self.windows[number].lo, self.windows[number].hi
             with m.If(self.window_select == number):
                 for name, target in (

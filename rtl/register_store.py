@@ -8,7 +8,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
-from hotline.gen.register_map import COUNTERS, WINDOWS, register_map
+from hotline.gen.register_map import COUNTERS, register_map
 from hotline.rtl.interfaces import HotField, Status, TableField, hot_write, table_write
 
 __all__ = ["GPU_BASE", "TABLE_BASE", "WINDOW_BASE", "RegisterStore", "failure", "initial_words"]
@@ -35,7 +35,7 @@ def initial_words(config: Config) -> dict[int, int]:
     for register in registers:
         if register.selector == "WINDOW_SELECT" and register.reset:
             words[WINDOW_BASE + register.word - first] = register.reset
-    for window in range(1, WINDOWS):
+    for window in range(1, config.windows):
         words[WINDOW_BASE + 4 * window] = 1  # lo = 1, hi = 0: off
     return words
 

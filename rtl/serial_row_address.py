@@ -144,18 +144,20 @@ class SerialRowAddress(wiring.Component):
                     counts.eq(routed.counts),
                 ]
                 with m.If(self.entries.valid):
-                    with m.If(entry.valid & entry.hot & self.hot_rows):
-                        m.next = "SLOT"
+                    with m.If(entry.valid & entry.hot & self.hot_rows & config.hot_table):
+                        if config.hot_table:
+                            m.next = "SLOT"
                     with m.Elif((entry.valid & ~entry.hot) | (entry.zero if config.pool else 0)):
                         m.next = "ROWS"
                     with m.Else():
                         m.d.sync += answer(0, 0, 0)
                         m.next = "ANSWER"
-            with m.State("SLOT"):
-                m.d.comb += [field.eq(HotField.STRIDE.value), index.eq(0)]
-                m.d.comb += of_gpu.eq(1)
-                m.d.sync += [multiplies_slot.eq(1), *multiply(slot, slot_bits)]
-                m.next = "MULTIPLY"
+            if config.hot_table:
+                with m.State("SLOT"):
+                    m.d.comb += [field.eq(HotField.STRIDE.value), index.eq(0)]
+                    m.d.comb += of_gpu.eq(1)
+                    m.d.sync += [multiplies_slot.eq(1), *multiply(slot, slot_bits)]
+                    m.next = "MULTIPLY"
             with m.State("ROWS"):
                 m.d.comb += field.eq(TableField.ROWS.value)
                 m.next = "CHECK"

@@ -84,7 +84,10 @@ class WeightReader(wiring.Component):
 
         # Beats before `place` have been passed; the last of them is number `in_all` - 1.
         place, upcoming, in_all = (Signal(32 - shift) for _ in range(3))
-        beat, next_pick = beats.output, self.picks
+        # Out of distributed RAM, since much is to be found out about it.
+        m.submodules.next_pick = next_register = StreamRegister(weight_pick())
+        wiring.connect(m, wiring.flipped(self.picks), next_register.input)
+        beat, next_pick = beats.output, next_register.output
         pick, picked = Signal(weight_pick()), Signal()
         fits, good, gives, passes, ends = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.sync += in_all.eq((self.count + (config.data_words - 1)) >> shift)

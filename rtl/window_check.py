@@ -31,7 +31,7 @@ class WindowCheck(wiring.Component):
     Members
     -------
     windows : In
-        The four windows, bounds inclusive.
+        The windows, bounds inclusive.
     addr, length : In
         First byte of the burst, and its beats less one (as AxLEN).
     enable : In
@@ -62,8 +62,8 @@ class WindowCheck(wiring.Component):
         # lo > addr as the carry of lo + ~addr.
         inverted = Signal(len(self.addr))
         m.d.comb += inverted.eq(~self.addr)
-        inside = Signal(4)
-        for i in range(4):
+        inside = Signal(self._config.windows)
+        for i in range(self._config.windows):
             window = self.windows[i]
             below = (window.lo + inverted)[-1]
             with m.If(self.enable):
