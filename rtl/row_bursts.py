@@ -12,7 +12,6 @@ from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import bus_address, read_request
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.stream_register import StreamRegister
-from hotline.rtl.stream_stage import StreamStage
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
 
@@ -69,9 +68,8 @@ class RowBursts(wiring.Component):
         span = Signal(beat_span(config))
         limit, next_limit = Signal(range(longest + 1)), Signal(range(longest + 1))
         to_boundary = Signal(page + 1)
-        # Where the clock is fast, the choice of the read engine ends here.
-        exit_slice = StreamStage if config.narrow else StreamRegister
-        m.submodules.exit = leaving = exit_slice(read_request(config))
+        # The choice of the read engine ends here.
+        m.submodules.exit = leaving = StreamRegister(read_request(config))
         wiring.connect(m, leaving.output, wiring.flipped(self.requests))
         out = leaving.input
         m.submodules.entry = entry = register_slice(config, beat_span(config))
