@@ -15,7 +15,7 @@ from hotline.fpga.board_design import BoardDesign
 from hotline.fpga.board_top import BoardTop
 from hotline.fpga.boards import BOARDS, Board
 from hotline.fpga.build_report import BuildReport, build_report, load_baseline
-from hotline.fpga.tools import ECP5_PLACER, FlowError, count_cells, find_tool, run_tool, run_yosys
+from hotline.fpga.tools import FlowError, count_cells, find_tool, run_tool, run_yosys
 from hotline.gen.config import Config
 
 __all__ = ["Build", "build_bitstream", "check_fit", "check_memory"]
@@ -330,8 +330,6 @@ def _synthesise(board: Board, work: Path) -> dict[str, int]:
 def _place_and_route(board: Board, work: Path, seed: int) -> None:
     family = _FAMILIES[board.family]
     arguments = [_OPTIONS[board.device], "--package", _OPTIONS[board.package]]
-    if board.family == "ecp5":
-        arguments += ECP5_PLACER
     if board.speed:
         arguments += ["--speed", board.speed]
     arguments += ["--json", "netlist.json", family.constraints, f"{_TOP}.{family.pins}"]

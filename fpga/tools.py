@@ -15,7 +15,8 @@ from pyosys import libyosys
 __all__ = ["ECP5_PLACER", "FlowError", "count_cells", "find_tool", "run_tool", "run_yosys"]
 
 
-#: Options with which nextpnr-ecp5 looks at timing harder when it places: 15 % more clock.
+#: Options with which nextpnr-ecp5 looks at timing harder when it places: 15 % more clock. Routing
+#: of a board top then takes more than a quarter of an hour, so bitstreams are built without.
 ECP5_PLACER = ("--placer-heap-critexp", "4", "--placer-heap-timingweight", "40")
 
 
