@@ -111,7 +111,7 @@ class ReadEngine(wiring.Component):
         m = Module()
         config, count = self._config, len(self._depths)
         # Twice the bursts in flight: those that were overtaken by younger ones keep their place.
-        self._slots = max(2, 1 << ceil_log2(2 * config.read_outstanding))
+        self._slots = max(4, 1 << ceil_log2(2 * config.read_outstanding))
         self._pointer_bits = max(log2(depth) for depth in self._depths) + 1
         self._ports = []
         for i, depth in enumerate(self._depths):
