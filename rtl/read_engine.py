@@ -111,7 +111,7 @@ class ReadEngine(wiring.Component):
         m = Module()
         config, count = self._config, len(self._depths)
         # Twice the bursts in flight: those that were overtaken by younger ones keep their place.
-        self._slots = max(4, 1 << ceil_log2(2 * config.read_outstanding))
+        self._slots = max(2, 1 << ceil_log2(2 * config.read_outstanding))
         self._pointer_bits = max(log2(depth) for depth in self._depths) + 1
         self._ports = []
         for i, depth in enumerate(self._depths):
@@ -243,7 +243,7 @@ class ReadEngine(wiring.Component):
             ]
 
         # Whether there is room, from what the counters are, so that `issue` need not pass through
-        # them. Slots are plenty: there, room may go and come back a cycle late.
+        # them. Slots are plenty: there, room may come back a cycle late.
         flying = Signal(range(config.read_outstanding + 1))
         unretired = Signal(range(self._slots + 1))
         full, nearly_full, issued = Signal(), Signal(), Signal()
@@ -258,7 +258,7 @@ class ReadEngine(wiring.Component):
             unretired.eq(unretired + issued - self._retired),
             room.eq(
                 (self._returned | ~(full | (nearly_full & issue)))
-                & (unretired < self._slots - 2)
+                & (unretired + issued < self._slots - 1)
                 & ~self._clearing
             ),
         ]
