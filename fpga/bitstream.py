@@ -15,8 +15,9 @@ from hotline.fpga.board_design import BoardDesign
 from hotline.fpga.board_top import BoardTop
 from hotline.fpga.boards import BOARDS, Board
 from hotline.fpga.build_report import BuildReport, build_report, load_baseline
-from hotline.fpga.tools import FlowError, count_cells, find_tool, run_tool, run_yosys
+from hotline.fpga.tools import FlowError, find_tool, map_to_cells, run_tool, run_yosys
 from hotline.gen.config import Config
+from hotline.gen.verilog import RTLIL_PASSES
 
 __all__ = ["Build", "build_bitstream", "check_fit", "check_memory"]
 
@@ -289,42 +290,12 @@ def _platform(board: Board) -> Any:
 
 def _synthesise(board: Board, work: Path) -> dict[str, int]:
     """Make ``netlist.json`` in `work`; returns its cells by type."""
-    if board.family == "ecp5":
-        # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
-        passes = ["proc", "flatten", "opt_clean -purge"]
-        synth = f"synth_ecp5 -abc9 -top {_TOP}"
-    else:
-        # There is no distributed RAM, and a memory that asks for it would stop yosys.
-        passes = [
-            "proc",
-            "setattr -unset ram_style a:ram_style=distributed",
-            "flatten",
-            # Amaranth's FIFOs never read what they write in the same cycle, but do not say so.
-            "setattr -set no_rw_check 1 m:*queue.storage",
-            "opt_clean -purge",
-        ]
-        synth = f"synth_ice40 -abc9 -device u -dsp -dffe_min_ce_use 4 -top {_TOP}"
     # Through Verilog, as the accelerator alone: it is there that yosys heeds `no_rw_check` of a
     # memory. No memory relies on initial values.
-    run_yosys(
-        [
-            f"read_rtlil {work / f'{_TOP}.il'}",
-            "proc -nomux -norom",
-            "delete t:$meminit t:$meminit_v2",
-            "delete w:* s:0 %i",
-            "memory_collect",
-            f"write_verilog -norename {work / f'{_TOP}.v'}",
-        ]
-    )
-    design = run_yosys(
-        [
-            f"read_verilog {work / f'{_TOP}.v'}",
-            f"hierarchy -top {_TOP}",
-            *passes,
-            f"{synth} -json {work / 'netlist.json'}",
-        ]
-    )
-    return count_cells(design, work / "cells.json")
+    source = work / f"{_TOP}.v"
+    read, write = f"read_rtlil {work / f'{_TOP}.il'}", f"write_verilog -norename {source}"
+    run_yosys([read, *RTLIL_PASSES, write])
+    return map_to_cells(source, _TOP, board.family, f"write_json {work / 'netlist.json'}")
 
 
 def _place_and_route(board: Board, work: Path, seed: int) -> None:

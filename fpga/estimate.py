@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pyosys import libyosys
 from rich.console import Console
 from rich.table import Table
 
+from hotline.fpga.tools import run_yosys
 from hotline.gen.config import Config
 from hotline.host.verilated_build import design_verilog
 
@@ -198,10 +198,7 @@ def _map(
             "techmap", "opt -fast", "simplemap", f"dfflibmap -liberty {_LIBERTY}", "opt_clean",
             f"abc -liberty {_LIBERTY}", "opt_clean",
         ]  # fmt: skip
-    design = libyosys.Design()
-    for command in (f"read_verilog {source}", *steps, f"write_json {result}"):
-        progress(f"yosys: {command.split()[0]}")
-        libyosys.Pass.call(design, f"tee -q {command}")
+    run_yosys([f"read_verilog {source}", *steps, f"write_json {result}"], progress)
     content = json.loads(result.read_text())["modules"]
     # Cells of the library are modules too.
     own = {

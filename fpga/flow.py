@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from rich.console import Console
 from rich.table import Table
 
-from hotline.fpga.tools import ECP5_PLACER, FlowError, count_cells, find_tool, run_tool, run_yosys
+from hotline.fpga.tools import ECP5_PLACER, FlowError, find_tool, map_to_cells, run_tool
 from hotline.fpga.wrapper import RegisteredPorts
 from hotline.gen.verilog import to_verilog
 
@@ -57,21 +57,9 @@ class Report:
 def synthesise(block: wiring.Component, folder: Path) -> dict[str, int]:
     """Synthesise `block` with registered ports to ``netlist.json`` in `folder`; returns cells."""
     folder.mkdir(parents=True, exist_ok=True)
-    source, netlist, counts = folder / "design.v", folder / "netlist.json", folder / "cells.json"
+    source = folder / "design.v"
     source.write_text(to_verilog(RegisteredPorts(block), _TOP))
-    design = run_yosys(
-        [
-            f"read_verilog {source}",
-            # Without the names that nothing needs: with them abc9 fails an assertion on some
-            # designs.
-            f"hierarchy -top {_TOP}",
-            "proc",
-            "flatten",
-            "opt_clean -purge",
-            f"synth_ecp5 -abc9 -top {_TOP} -json {netlist}",
-        ]
-    )
-    cells = count_cells(design, counts)
+    cells = map_to_cells(source, _TOP, "ecp5", f"write_json {folder / 'netlist.json'}")
     return {name: cells.get(cell, 0) for cell, name in _CELLS.items()}
 
 

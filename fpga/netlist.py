@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyosys
-from pyosys import libyosys
 
+from hotline.fpga import tools
+from hotline.fpga.tools import map_to_cells
 from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
 from hotline.host.verilated_build import design_verilog
@@ -22,22 +23,16 @@ _TOP = "hotline"
 _CELLS = Path(__file__).parent / "cells"
 _YOSYS = Path(pyosys.__file__).parent / "share"
 
-#: By family: the synthesis, as for a bitstream, and what yosys has models of its cells in.
-FAMILIES: dict[str, tuple[str, tuple[Path, ...]]] = {
+#: By family: where the models of its cells are.
+FAMILIES: dict[str, tuple[Path, ...]] = {
     "ecp5": (
-        "synth_ecp5 -abc9",
-        (
-            _YOSYS / "lattice" / "common_sim.vh",
-            _YOSYS / "lattice" / "ccu2c_sim.vh",
-            _CELLS / "dp16kd.v",
-            _CELLS / "pdpw16kd.v",
-            _CELLS / "mult18x18d.v",
-        ),
+        _YOSYS / "lattice" / "common_sim.vh",
+        _YOSYS / "lattice" / "ccu2c_sim.vh",
+        _CELLS / "dp16kd.v",
+        _CELLS / "pdpw16kd.v",
+        _CELLS / "mult18x18d.v",
     ),
-    "ice40": (
-        "synth_ice40 -abc9 -device u -dsp -dffe_min_ce_use 4",
-        (_YOSYS / "ice40" / "cells_sim.v",),
-    ),
+    "ice40": (_YOSYS / "ice40" / "cells_sim.v",),
 }
 
 _MODULE = re.compile(
@@ -85,32 +80,10 @@ def synthesise(verilog: str, top: str, family: str, folder: Path) -> Netlist:
 
     `folder` is for the files in between.
     """
-    source, result, counts = folder / "design.v", folder / "netlist.v", folder / "cells.json"
+    source, result = folder / "design.v", folder / "netlist.v"
     source.write_text(verilog)
-    design = libyosys.Design()
-    for command in (
-        f"read_verilog {source}",
-        # As for a bitstream (hotline.fpga.bitstream).
-        f"hierarchy -top {top}",
-        "proc",
-        # An iCE40 has no distributed RAM; what asks for it becomes flip-flops there.
-        *(["setattr -unset ram_style a:ram_style=distributed"] if family == "ice40" else []),
-        "flatten",
-        *(["setattr -set no_rw_check 1 m:*queue.storage"] if family == "ice40" else []),
-        "opt_clean -purge",
-        f"{FAMILIES[family][0]} -top {top}",
-        f"write_verilog -noattr {result}",
-    ):
-        libyosys.Pass.call(design, f"tee -q {command}")
-    libyosys.Pass.call(design, f"tee -q -o {counts} stat -json")
-    return _read(folder, family)
-
-
-def _read(folder: Path, family: str) -> Netlist:
-    text = (folder / "cells.json").read_text()
-    counts = json.loads(text[text.index("{") :])["design"]["num_cells_by_type"]
-    cells = {name: int(count) for name, count in sorted(counts.items())}
-    return Netlist((folder / "netlist.v").read_text(), cells, family)
+    cells = map_to_cells(source, top, family, f"write_verilog -noattr {result}")
+    return Netlist(result.read_text(), cells, family)
 
 
 def netlist(config: Config, family: str, cache: str | Path | None = None) -> Netlist:
@@ -126,12 +99,16 @@ def netlist(config: Config, family: str, cache: str | Path | None = None) -> Net
     if family not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {family!r}")
     verilog = design_verilog(config, cache)
-    key = build_key(verilog, Path(__file__).read_text(), family, _version())
+    recipe = (Path(file).read_text() for file in (__file__, tools.__file__))
+    key = build_key(verilog, *recipe, family, _version())
 
     def build(folder: Path) -> None:
-        synthesise(verilog, _TOP, family, folder)
+        made = synthesise(verilog, _TOP, family, folder)
+        (folder / "types.json").write_text(json.dumps(made.cells))
 
-    return _read(cached_build(cache_folder(cache), f"netlist-{key}", build), family)
+    folder = cached_build(cache_folder(cache), f"netlist-{key}", build)
+    cells = json.loads((folder / "types.json").read_text())
+    return Netlist((folder / "netlist.v").read_text(), cells, family)
 
 
 def cell_models(cells: dict[str, int], family: str) -> str:
@@ -146,7 +123,7 @@ def cell_models(cells: dict[str, int], family: str) -> str:
         There is no model of a cell.
     """
     known: dict[str, str] = {}
-    for file in FAMILIES[family][1]:
+    for file in FAMILIES[family]:
         known |= {match[1]: match[0] for match in _MODULE.finditer(file.read_text())}
     waiting, done = set(cells), set()
     while waiting:

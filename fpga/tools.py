@@ -7,13 +7,35 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyosys import libyosys
 
-__all__ = ["ECP5_PLACER", "FlowError", "count_cells", "find_tool", "run_tool", "run_yosys"]
+__all__ = [
+    "ECP5_PLACER",
+    "FlowError",
+    "count_cells",
+    "find_tool",
+    "map_to_cells",
+    "run_tool",
+    "run_yosys",
+]
 
+#: How yosys maps a design to the cells of a family, after `proc`.
+_MAPPING = {
+    # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
+    "ecp5": ("flatten", "opt_clean -purge", "synth_ecp5 -abc9"),
+    "ice40": (
+        # There is no distributed RAM, and a memory that asks for it would stop yosys.
+        "setattr -unset ram_style a:ram_style=distributed",
+        "flatten",
+        # Amaranth's FIFOs never read what they write in the same cycle, but do not say so.
+        "setattr -set no_rw_check 1 m:*queue.storage",
+        "opt_clean -purge",
+        "synth_ice40 -abc9 -device u -dsp -dffe_min_ce_use 4",
+    ),
+}
 
 #: Options with which nextpnr-ecp5 looks at timing harder when it places: 15 % more clock. Routing
 #: of a board top then takes more than a quarter of an hour, so bitstreams are built without.
@@ -67,12 +89,38 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, what: str) -> No
         raise FlowError(f"{name} failed with {what}: {reason}")
 
 
-def run_yosys(commands: Sequence[str]) -> libyosys.Design:
-    """A new design, after these commands, which print nothing."""
+def run_yosys(
+    commands: Sequence[str], progress: Callable[[str], None] = lambda what: None
+) -> libyosys.Design:
+    """A new design, after these commands, which print nothing; `progress` is told of each."""
     design = libyosys.Design()
     for command in commands:
+        progress(f"yosys: {command.split()[0]}")
         libyosys.Pass.call(design, f"tee -q {command}")
     return design
+
+
+def map_to_cells(source: Path, top: str, family: str, write: str) -> dict[str, int]:
+    """Map a Verilog design to the cells of an FPGA, the same way for whatever becomes of it.
+
+    Parameters
+    ----------
+    source : Path
+        The Verilog; ``cells.json`` beside it gets the statistics of yosys.
+    top, family : str
+        Module to map, flattened; ``"ecp5"`` or ``"ice40"``.
+    write : str
+        Command of yosys that writes the netlist.
+
+    Returns
+    -------
+    dict of str to int
+        How many cells of each type it has.
+    """
+    *passes, synthesis = _MAPPING[family]
+    commands = [f"read_verilog {source}", f"hierarchy -top {top}", "proc", *passes]
+    design = run_yosys([*commands, f"{synthesis} -top {top}", write])
+    return count_cells(design, source.with_name("cells.json"))
 
 
 def count_cells(design: libyosys.Design, file: Path) -> dict[str, int]:

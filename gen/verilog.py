@@ -12,7 +12,16 @@ from pyosys import libyosys
 
 from hotline.rtl.shared_module import ModuleLibrary
 
-__all__ = ["to_verilog"]
+__all__ = ["RTLIL_PASSES", "to_verilog"]
+
+#: Passes of yosys between Amaranth's RTLIL and Verilog.
+RTLIL_PASSES = (
+    "proc -nomux -norom",
+    "delete t:$meminit t:$meminit_v2",
+    # Wires of no width (a counter up to 0) would come out as [-1:0], which has two bits.
+    "delete w:* s:0 %i",
+    "memory_collect",
+)
 
 #: Attributes of the front end that mean nothing to a reader of the Verilog, or vary.
 _INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
@@ -34,15 +43,7 @@ def to_verilog(component: wiring.Component, name: str) -> str:
     entries would not be readable with them.
     """
     strip = " ".join(f"-remove {attribute}" for attribute in _INTERNAL)
-    passes = [
-        "proc -nomux -norom",
-        "delete t:$meminit t:$meminit_v2",
-        # Wires of no width (a counter up to 0) would come out as [-1:0], which has two bits.
-        "delete w:* s:0 %i",
-        "memory_collect",
-        f"attrmap {strip}",
-        f"attrmap -modattr {strip}",
-    ]
+    passes = [*RTLIL_PASSES, f"attrmap {strip}", f"attrmap -modattr {strip}"]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "design.v")
         sources: list[Path] = []
