@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hotline.gen.config import Config
-from hotline.gen.verilog import to_verilog
 from hotline.host.bench_journal import BenchJournal
 from hotline.host.bench_lines import log_lines, worst_lines
 from hotline.host.bench_measure import Line, Size
@@ -33,7 +32,7 @@ from hotline.host.bench_sweeps import (
 )
 from hotline.host.bench_traffic import LogTraffic
 from hotline.host.datasets import open_log
-from hotline.rtl.top import Hotline
+from hotline.host.verilated_build import design_verilog
 
 __all__ = ["SECTIONS", "BenchOptions", "measure", "read_clock", "run", "to_json"]
 
@@ -173,9 +172,8 @@ def run(
 
 def _key(config: Config, options: BenchOptions) -> dict[str, Any]:
     """All that a figure depends on."""
-    verilog = to_verilog(Hotline(config), "hotline").encode()
     return {
-        "verilog": hashlib.sha256(verilog).hexdigest(),
+        "verilog": hashlib.sha256(design_verilog(config).encode()).hexdigest(),
         "sources": list(options.sources),
         "samples": options.samples,
         "quick": options.quick,

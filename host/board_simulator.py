@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import os
 import select
 import threading
@@ -14,7 +13,7 @@ from typing import Any, Self
 from hotline.fpga.boards import Board
 from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
-from hotline.host.verilator_tool import build_key, cached_build, compile_model
+from hotline.host.verilated_build import kept_verilog, shared_library
 
 __all__ = ["MAX_DIVISOR", "BoardSimulator", "PseudoTerminal"]
 
@@ -40,52 +39,21 @@ def _arguments(top: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _verilog(config: Config, board: Board, divisor: int, cache: str | Path | None) -> str:
-    """Verilog of the simulated board, kept under a hash of the generator's sources."""
+def _library(config: Config, board: Board, divisor: int, cache: str | Path | None) -> Path:
     import hotline.fpga
     import hotline.gen
     import hotline.rtl
+    from hotline.fpga.simulated_board import SIMULATED_TOP, simulated_verilog
 
-    files = sorted(
-        file
-        for package in (hotline.gen, hotline.rtl, hotline.fpga)
-        for folder in package.__path__
-        for file in Path(folder).glob("*.py")
+    text = kept_verilog(
+        "board",
+        [config.canonical_json(), repr(board), str(divisor)],
+        [hotline.gen, hotline.rtl, hotline.fpga],
+        lambda: simulated_verilog(config, board, divisor),
+        cache,
     )
-    versions = [importlib.metadata.version(name) for name in ("amaranth", "pyosys")]
-    what = (config.canonical_json(), repr(board), str(divisor))
-    key = build_key(*what, *versions, *(file.read_text() for file in files))
-
-    def build(folder: Path) -> None:
-        from hotline.fpga.simulated_board import simulated_verilog
-
-        (folder / "board.v").write_text(simulated_verilog(config, board, divisor))
-
-    folder = cached_build(cache_folder(cache), f"board-verilog-{key}", build)
-    return (folder / "board.v").read_text()
-
-
-def _library(config: Config, board: Board, divisor: int, cache: str | Path | None) -> Path:
-    from hotline.fpga.simulated_board import SIMULATED_TOP
-
-    text = _verilog(config, board, divisor, cache)
     arguments = _arguments(SIMULATED_TOP)
-
-    def build(folder: Path) -> None:
-        (folder / "board.v").write_text(text)
-        compile_model(
-            folder,
-            arguments,
-            prefix="Vboard",
-            target="libboard.so",
-            flags=_MAKE_FLAGS,
-            jobs=min(4, os.cpu_count() or 1),
-        )
-        for leftover in (*folder.glob("*.o"), *folder.glob("*.gch"), *folder.glob("*.a")):
-            leftover.unlink()
-
-    key = build_key(text, *arguments, *_MAKE_FLAGS, _SOURCE.read_text())
-    return cached_build(cache_folder(cache), f"board-{key}", build) / "libboard.so"
+    return shared_library("board", text, arguments, [_SOURCE], _MAKE_FLAGS, cache_folder(cache))
 
 
 class BoardSimulator:

@@ -6,7 +6,9 @@ import importlib.metadata
 import os
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
@@ -18,7 +20,14 @@ from hotline.host.verilator_tool import (
     compiles,
 )
 
-__all__ = ["WAVE_FORMATS", "build_library", "design_verilog", "wave_file"]
+__all__ = [
+    "WAVE_FORMATS",
+    "build_library",
+    "design_verilog",
+    "kept_verilog",
+    "shared_library",
+    "wave_file",
+]
 
 #: What is needed for waves: Verilator's option, the value of HOTLINE_WAVES, headers, libraries.
 WAVE_FORMATS: dict[str, tuple[str, int, tuple[str, ...], str]] = {
@@ -83,28 +92,103 @@ def wave_file(path: str | Path) -> Path:
     return other
 
 
+def kept_verilog(
+    name: str,
+    what: Sequence[str],
+    packages: Sequence[ModuleType],
+    make: Callable[[], str],
+    cache: str | Path | None = None,
+) -> str:
+    """Verilog that `make` gives, kept under a hash of what it depends on.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in the cache.
+    what : sequence of str
+        What it is made from.
+    packages : sequence of module
+        Packages whose sources make it.
+    make : callable
+        Called unless the text is there already.
+    cache : path, optional
+        Folder of the builds; default: :func:`~hotline.host.cache.cache_folder`.
+    """
+    files = sorted(
+        file
+        for package in packages
+        for folder in package.__path__
+        for file in Path(folder).glob("*.py")
+    )
+    versions = [importlib.metadata.version(tool) for tool in ("amaranth", "pyosys")]
+    key = build_key(*what, *versions, *(file.read_text() for file in files))
+    file = f"{name}.v"
+
+    def build(folder: Path) -> None:
+        (folder / file).write_text(make())
+
+    folder = cached_build(cache_folder(cache), f"{name}-verilog-{key}", build)
+    return (folder / file).read_text()
+
+
 def design_verilog(config: Config, cache: str | Path | None = None) -> str:
     """Verilog of the top for `config`, kept under a hash of the generator's sources."""
     import hotline.gen
     import hotline.rtl
 
-    files = sorted(
-        file
-        for package in (hotline.gen, hotline.rtl)
-        for folder in package.__path__
-        for file in Path(folder).glob("*.py")
-    )
-    versions = [importlib.metadata.version(name) for name in ("amaranth", "pyosys")]
-    key = build_key(config.canonical_json(), *versions, *(file.read_text() for file in files))
-
-    def build(folder: Path) -> None:
+    def make() -> str:
         from hotline.gen.verilog import to_verilog
         from hotline.rtl.top import Hotline
 
-        (folder / "hotline.v").write_text(to_verilog(Hotline(config), "hotline"))
+        return to_verilog(Hotline(config), "hotline")
 
-    folder = cached_build(cache_folder(cache), f"verilog-{key}", build)
-    return (folder / "hotline.v").read_text()
+    packages = (hotline.gen, hotline.rtl)
+    return kept_verilog("hotline", [config.canonical_json()], packages, make, cache)
+
+
+def shared_library(
+    name: str,
+    verilog: str,
+    arguments: Sequence[str],
+    sources: Sequence[Path],
+    flags: tuple[str, ...],
+    root: Path,
+) -> Path:
+    """Shared library of a Verilated design and C++ around it, kept under a hash of all of it.
+
+    Parameters
+    ----------
+    name : str
+        The library is ``lib{name}.so``, the class ``V{name}``, the design ``{name}.v``.
+    verilog : str
+        The design.
+    arguments : sequence of str
+        For Verilator; they name the design and the C++ to compile.
+    sources : sequence of Path
+        The C++, with what it includes.
+    flags : tuple of str
+        For make.
+    root : Path
+        Folder of the builds.
+
+    Raises
+    ------
+    RuntimeError
+        A tool is missing or fails.
+    """
+    target = f"lib{name}.so"
+
+    def build(folder: Path) -> None:
+        (folder / f"{name}.v").write_text(verilog)
+        jobs = min(4, os.cpu_count() or 1)
+        compile_model(
+            folder, list(arguments), prefix=f"V{name}", target=target, flags=flags, jobs=jobs
+        )
+        for leftover in (*folder.glob("*.o"), *folder.glob("*.gch"), *folder.glob("*.a")):
+            leftover.unlink()
+
+    key = build_key(verilog, *arguments, *flags, *(source.read_text() for source in sources))
+    return cached_build(root, f"{name}-library-{key}", build) / target
 
 
 def build_library(
@@ -143,20 +227,4 @@ def build_library(
     arguments = [*_ARGUMENTS, "-CFLAGS", flags, "-LDFLAGS", f"-shared {libraries}".strip()]
     arguments += [option, str(_SOURCES / "backend.cpp"), "hotline.v"]
     make_flags = _MAKE_FLAGS if optimise else _QUICK_MAKE_FLAGS
-
-    def build(folder: Path) -> None:
-        (folder / "hotline.v").write_text(text)
-        jobs = min(4, os.cpu_count() or 1)
-        compile_model(
-            folder,
-            arguments,
-            prefix="Vhotline",
-            target="libhotline.so",
-            flags=make_flags,
-            jobs=jobs,
-        )
-        for leftover in (*folder.glob("*.o"), *folder.glob("*.gch"), *folder.glob("*.a")):
-            leftover.unlink()
-
-    key = build_key(text, *arguments, *make_flags, *(source.read_text() for source in sources))
-    return cached_build(cache_folder(cache), f"library-{key}", build) / "libhotline.so"
+    return shared_library("hotline", text, arguments, sources, make_flags, cache_folder(cache))

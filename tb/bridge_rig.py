@@ -22,7 +22,6 @@ from hotline.golden.memory import Memory
 from hotline.host import verilated_build
 from hotline.host.bus_timing import BusTiming, latency_range
 from hotline.host.verilated_library import CErrorRange, CRegion, CStatistics, CTiming
-from hotline.host.verilator_tool import build_key, cached_build, compile_model
 
 __all__ = ["BridgeRig", "UartBridge"]
 
@@ -71,13 +70,8 @@ def _library(config: Config, divisor: int | None, memory_bits: int) -> Path:
     ]  # fmt: skip
     flags = ("OPT_FAST=-O2", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
 
-    def build(folder: Path) -> None:
-        (folder / "bridge.v").write_text(text)
-        compile_model(folder, arguments, prefix="Vbridge", target="libbridge.so", flags=flags)
-
-    sources = (_SOURCE.read_text(), (_INCLUDE / "axi_memory.hpp").read_text())
-    key = build_key(text, *arguments, *flags, *sources)
-    return cached_build(SIM_FOLDER, f"bridge-{key}", build) / "libbridge.so"
+    sources = [_SOURCE, _INCLUDE / "axi_memory.hpp"]
+    return verilated_build.shared_library("bridge", text, arguments, sources, flags, SIM_FOLDER)
 
 
 class BridgeRig:
