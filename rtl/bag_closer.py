@@ -83,7 +83,8 @@ class BagCloser(wiring.Component):
     rows : Out
         Ends with the marker valid = 0, last = 1.
     picks : Out
-        With `weighted`: the weights of these rows, none later than its row.
+        With `weighted`: the weights of these rows, none later than its row. A pick is offered when
+        its row can go on, so `ready` should come from a register.
     """
 
     def __init__(self, config: Config) -> None:
@@ -104,18 +105,16 @@ class BagCloser(wiring.Component):
         m.submodules.runs = runs = StreamRegister(_run(self.config))
         m.submodules.items = items = StreamRegister(_item(self.config))
         m.submodules.closed = closed = StreamRegister(row_entry(self.config))
-        m.submodules.picked = picked = StreamRegister(weight_pick())
-        self._measure(m, runs.input, picked.input)
+        self._measure(m, runs.input)
         self._expand(m, runs.output, items.input)
         self._close(m, items.output, closed.input)
         wiring.connect(m, closed.output, wiring.flipped(self.rows))
-        wiring.connect(m, picked.output, wiring.flipped(self.picks))
         return m
 
-    def _measure(self, m: Module, runs: stream.Interface, picks: stream.Interface) -> None:
+    def _measure(self, m: Module, runs: stream.Interface) -> None:
         """How many bags are empty before a key, and before the end of a sample."""
         config = self.config
-        key, run = self.keys.payload, runs.payload
+        key, run, picks = self.keys.payload, runs.payload, self.picks
         keyed = Signal()  # the key has passed, the end of its sample follows
         table = key.key[config.row_bits :]
         current, opened = Signal.like(table), Signal()  # bag of the key before

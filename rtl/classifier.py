@@ -114,18 +114,18 @@ class Classifier(wiring.Component):
         }
         for name, packer in packers.items():
             m.submodules[name] = packer
-            self._connect(m, packer.output, getattr(self, name))
-        self._connect(m, self.response, samples.input)
-        self._connect(m, dedup.words, packers["nonpopular_slots"].input)
+            wiring.connect(m, packer.output, wiring.flipped(getattr(self, name)))
+        wiring.connect(m, wiring.flipped(self.response), samples.input)
+        wiring.connect(m, dedup.words, packers["nonpopular_slots"].input)
         new = dedup.new
         if buffered:
             # The stall of the lister ends here.
             m.submodules.new = next_new = register_slice(config, new_keys(config))
             wiring.connect(m, new, next_new.input)
             new = next_new.output
-        self._connect(m, new, lister.input)
-        self._connect(m, lister.keys, self.keys)
-        self._connect(m, lister.rows, self.rows)
+        wiring.connect(m, new, lister.input)
+        wiring.connect(m, lister.keys, wiring.flipped(self.keys))
+        wiring.connect(m, lister.rows, wiring.flipped(self.rows))
         m.d.comb += [
             lister.gather.eq(self.gather & ~self.pool),
             dedup.start.eq(self.start),
@@ -220,7 +220,7 @@ class Classifier(wiring.Component):
         ]
         wiring.connect(m, bags.picks, wiring.flipped(self.picks))
         with m.If(self.pool):
-            self._connect(m, bags.rows, self.rows)
+            wiring.connect(m, bags.rows, wiring.flipped(self.rows))
         return bags.groups
 
     def _fill_bags(self, m: Module, branch, group, step) -> None:
@@ -284,11 +284,3 @@ class Classifier(wiring.Component):
             m.d.sync += [running.eq(1), closed.eq(0)]
         with m.Elif(complete):
             m.d.sync += running.eq(0)
-
-    @staticmethod
-    def _connect(m: Module, source, sink) -> None:
-        m.d.comb += [
-            sink.valid.eq(source.valid),
-            sink.payload.eq(source.payload),
-            source.ready.eq(sink.ready),
-        ]

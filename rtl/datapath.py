@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from amaranth import Cat, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.commands import Opcode, is_built
+from hotline.gen.commands import Opcode
 from hotline.gen.config import Config
 from hotline.rtl.absent import Absent
 from hotline.rtl.axi import axi_read, axi_write
@@ -27,7 +29,7 @@ from hotline.rtl.interfaces import (
 )
 from hotline.rtl.interfaces import hot_write as hot_write_layout
 from hotline.rtl.interfaces import table_write as table_write_layout
-from hotline.rtl.job_decoder import job
+from hotline.rtl.job_decoder import is_command, job
 from hotline.rtl.key_stream import KeyStream
 from hotline.rtl.learner import Learner
 from hotline.rtl.list_writer import ListWriter
@@ -150,13 +152,9 @@ class Datapath(wiring.Component):
             m.submodules[f"{name}_writer"] = flushed(writer)
 
         opcode = self.job.opcode
-
-        def runs(*codes: Opcode) -> Value:
-            return opcode.matches(*(code for code in codes if is_built(config, code)))
-
-        self._fill = runs(Opcode.FILL)
-        self._split, self._commit, self._learns, self._load, self._moves = (
-            Signal(name=name) for name in ("split", "commit", "learns", "load", "moves")
+        runs = partial(is_command, config, opcode)
+        self._split, self._commit, self._learns, self._load, self._fill, self._moves = (
+            Signal(name=name) for name in ("split", "commit", "learns", "load", "fill", "moves")
         )
         # It comes late, and goes to all blocks.
         self._start = Signal(name="begin")
@@ -167,6 +165,7 @@ class Datapath(wiring.Component):
             self._commit.eq(runs(Opcode.COMMIT)),
             self._learns.eq(runs(Opcode.LEARN, Opcode.LOAD)),
             self._load.eq(runs(Opcode.LOAD)),
+            self._fill.eq(runs(Opcode.FILL)),
             self._moves.eq(runs(Opcode.GATHER, Opcode.SCATTER, Opcode.FILL)),
         ]
 
@@ -442,14 +441,9 @@ class Datapath(wiring.Component):
             with m.If(found[bit]):
                 m.d.sync += [self.fault_status.eq(code), self.fault_info.eq(info)]
 
-        # By the decoded opcode, into registers: `command_done` is later still.
-        fills, moves, learning = Signal(), Signal(), Signal()
-        m.d.sync += [
-            fills.eq(opcode == Opcode.FILL),
-            moves.eq((opcode == Opcode.GATHER) | (opcode == Opcode.SCATTER)),
-            learning.eq(opcode == Opcode.LEARN),
-        ]
-        split, moved = self._split, (self._split | moves, mover.count)
+        # Into registers: `command_done` is later still.
+        split, fills = self._split, self._fill
+        moves, learning = self._moves & ~fills, self._learns & ~self._load
         sources: dict[str, list[tuple[Value, Value]]] = {
             "popular": [
                 (split, classifier.popular_count),
@@ -466,7 +460,7 @@ class Datapath(wiring.Component):
             "misses": [(split, classifier.misses), (learning, learner.misses)],
             "replacements": [(split, classifier.replacements)],
             "shared": [(split, classifier.shared)],
-            "fetched": [moved],
+            "fetched": [(split | moves, mover.count)],
         }
         for name, values in sources.items():
             total: Value = Const(0, 32)

@@ -98,7 +98,7 @@ class Dedup(wiring.Component):
         m = Module()
         config, lanes = self.config, self.config.lanes
         m.submodules.splitter = splitter = PassSplitter(config)
-        self._connect(m, self.input, splitter.input)
+        wiring.connect(m, wiring.flipped(self.input), splitter.input)
         m.d.comb += splitter.all_rows.eq(self.all_rows)
         # Everything between the splitter and the outputs moves in step.
         advance = Signal()
@@ -283,7 +283,7 @@ class Dedup(wiring.Component):
         for name, output in (("words", self.words), ("new", self.new)):
             queue = SmallFIFO(output.payload.shape(), depth)
             m.submodules[f"{name}_queue"] = queue
-            self._connect(m, queue.output, output)
+            wiring.connect(m, queue.output, wiring.flipped(output))
             item = Signal(_item(output.payload.shape()), name=f"{name}_item")
             m.d.comb += [
                 queue.input.valid.eq(item.valid & advance),
@@ -313,14 +313,6 @@ class Dedup(wiring.Component):
         return items[0], items[1]
 
     # ---- helpers --------------------------------------------------------------------------------
-
-    @staticmethod
-    def _connect(m, source, sink) -> None:
-        m.d.comb += [
-            sink.valid.eq(source.valid),
-            sink.payload.eq(source.payload),
-            source.ready.eq(sink.ready),
-        ]
 
     @staticmethod
     def _delayed(m, advance, value, steps: int, name: str):

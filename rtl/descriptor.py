@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
 from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request
+from hotline.rtl.job_decoder import is_command
 from hotline.rtl.linear_reader import LinearReader
 
 __all__ = ["WORDS", "DescriptorChecker", "DescriptorFetcher", "descriptor_words"]
@@ -173,7 +174,7 @@ class DescriptorChecker(wiring.Component):
                         m.d.comb += rows.eq((flags & Flag.SPLIT_GATHER).any())
                     if code == Opcode.GATHER:
                         m.d.comb += lists.eq(~(flags & Flag.GATHER_LAST).any())
-        split = (opcode == Opcode.SPLIT) if config.hot_table else C(0)
+        split = is_command(config, opcode, Opcode.SPLIT)
         gather_last = (opcode == Opcode.GATHER) & (flags & Flag.GATHER_LAST).any()
         # What goes with GATHER only.
         alone = (

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.commands import COMMANDS, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
 
-__all__ = ["JobDecoder", "job"]
+__all__ = ["JobDecoder", "is_command", "job"]
 
 #: Words of a descriptor.
 _WORDS = 16
@@ -44,6 +44,11 @@ def job(config: Config) -> data.StructLayout:
             "weights": config.addr_width,
         }
     )
+
+
+def is_command(config: Config, opcode: Value, *codes: Opcode) -> Value:
+    """Whether `opcode` is one of `codes`; constant for commands that are not built."""
+    return opcode.matches(*(code for code in codes if is_built(config, code)))
 
 
 class JobDecoder(wiring.Component):
@@ -100,7 +105,7 @@ class JobDecoder(wiring.Component):
         last, takes_count = Signal(), Signal()
 
         def runs(*codes: Opcode) -> Value:
-            return opcode.matches(*(code for code in codes if is_built(self.config, code)))
+            return is_command(self.config, opcode, *codes)
 
         def flag(of: Opcode, bit: Flag) -> Value:
             return runs(of) & (flags & known_flags(self.config, of) & bit).any()

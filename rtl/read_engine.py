@@ -127,7 +127,7 @@ class ReadEngine(wiring.Component):
         burst = data.StructLayout({"port": count, "beats": BURST_BITS, "addr": bus_address(config)})
         done = data.StructLayout({"phase": 1, "fault": 1})
         # Of a slot that is being written nothing is used that is read.
-        attrs = {"no_rw_check": 1} if config.narrow else {}
+        attrs = {"no_rw_check": 1}
         m.submodules.starts = self._starts = Memory(
             shape=slot, depth=self._slots, init=[], attrs=attrs
         )
