@@ -59,8 +59,10 @@ def _library(config: Config, divisor: int | None, memory_bits: int) -> Path:
         block: wiring.Component = SerialBridge(config, memory_bits)
     else:
         block = UartBridge(config, divisor, memory_bits)
-    # Verilator takes two underscores for something of its own.
-    text = re.sub(r"\b(axil|axi_r|axi_w|rx|tx)__", r"\1_", to_verilog(block, "bridge"))
+    # Verilator takes two underscores for something of its own, and the C++ of the memory knows the
+    # names of the accelerator's ports.
+    text = re.sub(r"\b(axil|rx|tx)__", r"\1_", to_verilog(block, "bridge"))
+    text = re.sub(r"\baxi_[rw]__", "m_axi_", text)
     define = "" if divisor is None else f" -DHOTLINE_DIVISOR={divisor}"
     arguments = [
         "--top-module", "bridge", "-O3", "--x-assign", "unique", "--x-initial", "unique",

@@ -479,4 +479,46 @@ class AxiMemory {
     }
 };
 
+// ---- a Verilated top with the ports m_axi_* -----------------------------------------------------
+
+template <class Top> MasterSide sampled(const Top& top) {
+    MasterSide in;
+    in.ar.valid = top.m_axi_arvalid;
+    if (in.ar.valid) {
+        in.ar = {true, top.m_axi_araddr, top.m_axi_arid, top.m_axi_arlen, top.m_axi_arsize,
+                 top.m_axi_arburst};
+    }
+    in.aw.valid = top.m_axi_awvalid;
+    if (in.aw.valid) {
+        in.aw = {true, top.m_axi_awaddr, top.m_axi_awid, top.m_axi_awlen, top.m_axi_awsize,
+                 top.m_axi_awburst};
+    }
+    in.rready = top.m_axi_rready;
+    in.bready = top.m_axi_bready;
+    in.wvalid = top.m_axi_wvalid;
+    in.wlast = top.m_axi_wlast;
+    in.wstrb = top.m_axi_wstrb;
+    // Verilated ports are little-endian words on every host this runs on.
+    in.wdata = reinterpret_cast<const uint8_t*>(&top.m_axi_wdata);
+    return in;
+}
+
+template <class Top> void drive(Top& top, const SlaveSide& out, uint32_t data_bytes) {
+    top.m_axi_arready = out.arready;
+    top.m_axi_awready = out.awready;
+    top.m_axi_wready = out.wready;
+    top.m_axi_rvalid = out.rvalid;
+    if (out.rvalid) {
+        top.m_axi_rid = out.rid;
+        top.m_axi_rresp = out.rresp;
+        top.m_axi_rlast = out.rlast;
+        std::memcpy(&top.m_axi_rdata, out.rdata, data_bytes);
+    }
+    top.m_axi_bvalid = out.bvalid;
+    if (out.bvalid) {
+        top.m_axi_bid = out.bid;
+        top.m_axi_bresp = out.bresp;
+    }
+}
+
 }  // namespace hotline

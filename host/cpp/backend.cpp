@@ -17,7 +17,6 @@ using Waves = VerilatedFstC;
 #endif
 
 using hotline::AxiMemory;
-using hotline::MasterSide;
 using hotline::SlaveSide;
 
 namespace {
@@ -198,11 +197,13 @@ class Simulation {
 #endif
     }
 
+    void drive(const SlaveSide& out) { hotline::drive(*top_, out, data_bytes_); }
+
     // Finish the current cycle: decide what its outputs make of the next one's inputs, and go there
     // with a rising edge.
     void edge(bool traffic) {
         if (traffic) {
-            memory.sample(sampled());
+            memory.sample(hotline::sampled(*top_));
             drive(memory.drive());
         } else {
             ++memory.statistics.cycles;
@@ -214,52 +215,6 @@ class Simulation {
         top_->eval();
         ++time_;
         dump(0);
-    }
-
-    template <class Port> static const uint8_t* bytes(const Port& port) {
-        // Verilated ports are little-endian words on every host this runs on.
-        return reinterpret_cast<const uint8_t*>(&port);
-    }
-
-    MasterSide sampled() const {
-        MasterSide in;
-        const Vhotline& t = *top_;
-        in.ar.valid = t.m_axi_arvalid;
-        if (in.ar.valid) {
-            in.ar = {true, t.m_axi_araddr, t.m_axi_arid, t.m_axi_arlen, t.m_axi_arsize,
-                     t.m_axi_arburst};
-        }
-        in.aw.valid = t.m_axi_awvalid;
-        if (in.aw.valid) {
-            in.aw = {true, t.m_axi_awaddr, t.m_axi_awid, t.m_axi_awlen, t.m_axi_awsize,
-                     t.m_axi_awburst};
-        }
-        in.rready = t.m_axi_rready;
-        in.bready = t.m_axi_bready;
-        in.wvalid = t.m_axi_wvalid;
-        in.wlast = t.m_axi_wlast;
-        in.wstrb = t.m_axi_wstrb;
-        in.wdata = bytes(t.m_axi_wdata);
-        return in;
-    }
-
-    void drive(const SlaveSide& out) {
-        Vhotline& t = *top_;
-        t.m_axi_arready = out.arready;
-        t.m_axi_awready = out.awready;
-        t.m_axi_wready = out.wready;
-        t.m_axi_rvalid = out.rvalid;
-        if (out.rvalid) {
-            t.m_axi_rid = out.rid;
-            t.m_axi_rresp = out.rresp;
-            t.m_axi_rlast = out.rlast;
-            std::memcpy(&t.m_axi_rdata, out.rdata, data_bytes_);
-        }
-        t.m_axi_bvalid = out.bvalid;
-        if (out.bvalid) {
-            t.m_axi_bid = out.bid;
-            t.m_axi_bresp = out.bresp;
-        }
     }
 };
 

@@ -6,7 +6,6 @@
 #include "verilated.h"
 
 using hotline::AxiMemory;
-using hotline::MasterSide;
 using hotline::SlaveSide;
 
 namespace {
@@ -94,6 +93,8 @@ class Bridge {
     int in_at_ = -1, out_at_ = -1;  // cycle within a character on the line, or -1
     uint8_t out_bits_ = 0;
 
+    void drive(const SlaveSide& out) { hotline::drive(*top_, out, data_bytes_); }
+
     void clock() {
         top_->clk = 0;
         top_->eval();
@@ -119,7 +120,7 @@ class Bridge {
         t.eval();
         line_outputs();
         sample_registers();
-        memory.sample(sampled());
+        memory.sample(hotline::sampled(*top_));
         const SlaveSide& next = memory.drive();
         t.clk = 1;
         t.eval();
@@ -192,41 +193,6 @@ class Bridge {
             ar_offset_ = t.axil_araddr;
         }
         if (t.axil_rvalid && t.axil_rready) ar_ = r_ = false;
-    }
-
-    MasterSide sampled() const {
-        MasterSide in;
-        const Vbridge& t = *top_;
-        in.ar = {static_cast<bool>(t.axi_r_arvalid), t.axi_r_araddr, t.axi_r_arid,
-                 t.axi_r_arlen, t.axi_r_arsize, t.axi_r_arburst};
-        in.aw = {static_cast<bool>(t.axi_w_awvalid), t.axi_w_awaddr, t.axi_w_awid,
-                 t.axi_w_awlen, t.axi_w_awsize, t.axi_w_awburst};
-        in.rready = t.axi_r_rready;
-        in.bready = t.axi_w_bready;
-        in.wvalid = t.axi_w_wvalid;
-        in.wlast = t.axi_w_wlast;
-        in.wstrb = t.axi_w_wstrb;
-        in.wdata = reinterpret_cast<const uint8_t*>(&t.axi_w_wdata);
-        return in;
-    }
-
-    void drive(const SlaveSide& out) {
-        Vbridge& t = *top_;
-        t.axi_r_arready = out.arready;
-        t.axi_w_awready = out.awready;
-        t.axi_w_wready = out.wready;
-        t.axi_r_rvalid = out.rvalid;
-        if (out.rvalid) {
-            t.axi_r_rid = out.rid;
-            t.axi_r_rresp = out.rresp;
-            t.axi_r_rlast = out.rlast;
-            std::memcpy(&t.axi_r_rdata, out.rdata, data_bytes_);
-        }
-        t.axi_w_bvalid = out.bvalid;
-        if (out.bvalid) {
-            t.axi_w_bid = out.bid;
-            t.axi_w_bresp = out.bresp;
-        }
     }
 };
 
