@@ -24,7 +24,7 @@ class RegisteredPorts(wiring.Component):
     Members
     -------
     clk, rst, shift_in, capture : In(1)
-        `capture` loads the outputs of the block instead of shifting them.
+        `capture` loads the outputs of the block, a cycle ago, instead of shifting.
     shift_out : Out(1)
     """
 
@@ -63,9 +63,12 @@ class RegisteredPorts(wiring.Component):
                 (inputs if member.flow is In else outputs).append(Value.cast(value))
         chain_in = Signal(sum(len(value) for value in inputs))
         chain_out = Signal(sum(len(value) for value in outputs))
+        # No logic but that of the block stands before a register.
+        captured = Signal.like(chain_out)
         m.d.ring += [
             chain_in.eq(Cat(self.shift_in, chain_in[:-1])),
-            chain_out.eq(Mux(self.capture, Cat(*outputs), Cat(chain_in[-1], chain_out[:-1]))),
+            captured.eq(Cat(*outputs)),
+            chain_out.eq(Mux(self.capture, captured, Cat(chain_in[-1], chain_out[:-1]))),
         ]
         m.d.comb += [Cat(*inputs).eq(chain_in), self.shift_out.eq(chain_out[-1])]
         return m

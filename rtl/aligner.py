@@ -38,11 +38,10 @@ def row_shape(config: Config) -> data.StructLayout:
     """How a row lies in source and destination.
 
     `source`, `dest`: position of the row's first word within its first beat; one of them is 0.
-    `early`: it is `source` that is 0, else `dest`; if both are, either will do. `final`: position
-    of the last word within the last destination beat. `beats`: source beats, at least 1. `tail`:
-    there is a destination beat to come when the last source beat is in, that is: with `early` the
-    destination has a beat more than the source, else it has as many. Without `move` there is no
-    data, only the end of the list (`last`) or a bad entry (`fault`).
+    `final`: position of the last word within the last destination beat. `beats`: source beats, at
+    least 1. `tail`: there is a destination beat to come when the last source beat is in, that is:
+    with `early` the destination has a beat more than the source, else it has as many. Without
+    `move` there is no data, only the end of the list (`last`) or a bad entry (`fault`).
     """
     return data.StructLayout(
         {
@@ -50,7 +49,6 @@ def row_shape(config: Config) -> data.StructLayout:
             "dest": offset_bits(config),
             "final": offset_bits(config),
             "beats": row_beats_bits(config),
-            "early": 1,
             "tail": 1,
             "move": 1,
             "last": 1,
@@ -80,9 +78,8 @@ class Aligner(wiring.Component):
     """Shifts rows from source to destination offset, one beat a cycle.
 
     A row takes as many cycles as it has beats in source or destination, whichever are more, and
-    rows follow each other without a bubble while `early` stays the same. Latency one cycle (32-bit
-    bus: none). Back-pressure stops everything. Reset empties it. After a fault no data come out
-    until reset.
+    rows follow each other without a bubble. Latency one cycle (32-bit bus: none). Back-pressure
+    stops everything. Reset empties it. After a fault no data come out until reset.
 
     Parameters
     ----------
@@ -91,6 +88,8 @@ class Aligner(wiring.Component):
 
     Members
     -------
+    early : In
+        `source` is 0 in all shapes, else `dest` is. Stable while there are rows inside.
     shapes : In
         One for each row, in order; may come long before the data.
     beats : In
@@ -105,6 +104,7 @@ class Aligner(wiring.Component):
         self.config = config
         super().__init__(
             {
+                "early": In(1),
                 "shapes": In(stream.Signature(row_shape(config))),
                 "beats": In(stream.Signature(read_beat(config))),
                 "output": Out(stream.Signature(aligned_beat(config))),
@@ -200,14 +200,15 @@ class Aligner(wiring.Component):
         out, beats = self.output, self.beats
         advance = Signal()
         tail, tail_first = Signal(), Signal()
+        alone = Signal()  # a tail with which no beat can be taken
         tail_shape = Signal.like(shape)
         second, own, end = Signal(), Signal(), Signal()
-        emits, ends = Signal(), Signal()
+        filled, ends = Signal(), Signal()
         m.d.comb += [
-            advance.eq(~out.valid | out.ready),
-            out.valid.eq(emits | ends),
-            take.eq(advance & row & beats.valid & ~(tail & shape.early)),
-            own.eq(take & (shape.early | ~fresh)),
+            advance.eq(~filled | out.ready),
+            out.valid.eq(filled),
+            take.eq(advance & row & beats.valid & ~alone),
+            own.eq(take & (self.early | ~fresh)),
             end.eq(marker & shape.last & ~shape.fault & ~tail),
             done.eq((take & final) | (advance & marker & ~tail)),
         ]
@@ -218,13 +219,14 @@ class Aligner(wiring.Component):
         view = data.View(row_shape(self.config), leaving)
         cut = Signal(range(words + 1))
         m.d.comb += [
-            first.eq(Mux(tail, tail_first, Mux(shape.early, fresh, second))),
+            first.eq(Mux(tail, tail_first, Mux(self.early, fresh, second))),
             last.eq(tail | (final & ~shape.tail)),
-            cut.eq(Mux(view.early, view.dest, words - view.source)),
+            cut.eq(Mux(self.early, view.dest, words - view.source)),
         ]
         took = Signal()
         is_first, is_last = Signal(), Signal()
-        before, rotated = Signal(self.config.data_width), Signal(self.config.data_width)
+        before = Signal(self.config.data_width, reset_less=True)
+        rotated = Signal(self.config.data_width, reset_less=True)
         from_before, strobe = Signal(words), Signal(words)
         # `source` is what `early` rows lie at 0 of, and the others at 0 of `dest`.
         turn = Signal(offset_bits(self.config))
@@ -232,13 +234,14 @@ class Aligner(wiring.Component):
         with m.If(advance):
             m.d.sync += [
                 took.eq(take),
-                emits.eq((tail | own) & ~(take & beats.payload.fault) & ~faulted),
+                filled.eq(end | ((tail | own) & ~(take & beats.payload.fault) & ~faulted)),
                 ends.eq(end),
                 is_first.eq(first),
                 is_last.eq(last),
                 rotated.eq(_rotate(beats.payload.data, turn)),
                 tail.eq(take & final & shape.tail),
-                tail_first.eq(fresh & ~shape.early),
+                alone.eq(take & final & shape.tail & self.early),
+                tail_first.eq(fresh & ~self.early),
                 tail_shape.eq(shape),
             ]
             for word in range(words):

@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.bag_closer import BagCloser, wanted_key, weight_pick
-from hotline.rtl.hot_update import one_hot_first
 from hotline.rtl.interfaces import row_entry
+from hotline.rtl.one_hot import one_hot_first
 from hotline.rtl.small_fifo import SmallFIFO
 from hotline.rtl.stream_register import StreamRegister
 

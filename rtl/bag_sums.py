@@ -7,12 +7,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hotline.gen.config import Config, ceil_log2, log2
+from hotline.gen.config import Config, ceil_log2
 from hotline.rtl.aligner import aligned_beat
 from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.fp_adder import FloatAdder
 from hotline.rtl.fp_format import BINARY32
-from hotline.rtl.hot_update import one_hot_first
+from hotline.rtl.one_hot import one_hot_first, one_hot_number, one_hot_select
 from hotline.rtl.row_bursts import beat_address_bits
 from hotline.rtl.row_writer import row_place
 from hotline.rtl.small_fifo import SmallFIFO
@@ -172,13 +172,15 @@ class BagSums(wiring.Component):
         # -- memories: products and partial sums -------------------------------------------------
         product_ports = _memory(m, "products", layout, queues * depth)
         sum_ports = _memory(m, "partial_sums", config.data_width, queues << index_bits)
-        here = Cat(_selected(current, heads), _number(current))
+        here = Cat(one_hot_select(current, heads), one_hot_number(current))
         m.d.comb += [
             product_ports[0].en.eq(self.write.any()),
-            product_ports[0].addr.eq(Cat(_selected(self.write, tails), _number(self.write))),
+            product_ports[0].addr.eq(
+                Cat(one_hot_select(self.write, tails), one_hot_number(self.write))
+            ),
             product_ports[0].data.eq(self.product),
             product_ports[1].addr.eq(here),
-            sum_ports[1].addr.eq(Cat(index, _number(current))),
+            sum_ports[1].addr.eq(Cat(index, one_hot_number(current))),
         ]
         product, partial = (
             Signal(layout, reset_less=True),
@@ -271,19 +273,3 @@ def _memory(m: Module, name: str, shape: object, depth: int) -> tuple:
         shape=shape, depth=depth, init=[], attrs={"no_rw_check": 1, "ram_style": "block"}
     )
     return memory.write_port(), memory.read_port()
-
-
-def _selected(one_hot: Value, values: list[Signal]) -> Value:
-    """The value whose bit is set."""
-    result: Value = Const(0, len(values[0]))
-    for n, value in enumerate(values):
-        result = result | Mux(one_hot[n], value, 0)
-    return result
-
-
-def _number(one_hot: Value) -> Value:
-    """Which bit is set."""
-    bits = log2(len(one_hot))
-    return Cat(
-        Cat(one_hot[n] for n in range(len(one_hot)) if n >> bit & 1).any() for bit in range(bits)
-    )

@@ -12,8 +12,9 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config
 from hotline.rtl.feistel import InverseHash
 from hotline.rtl.hot_bank import READ_LATENCY
-from hotline.rtl.hot_update import entry_layout, entry_valid, one_hot_first
+from hotline.rtl.hot_update import entry_layout, entry_valid
 from hotline.rtl.interfaces import list_beat, row_entry
+from hotline.rtl.one_hot import one_hot_first
 
 __all__ = ["SCAN_LATENCY", "CommitScan"]
 

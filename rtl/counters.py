@@ -116,16 +116,18 @@ class CounterBank(wiring.Component):
             for name in COUNTERS
         )
 
+        # From registers: phase == _PHASES - 1; index == number - 1.
+        ends, at_last = Signal(), Signal()
         last_pass = Signal()
         round_ends = Signal()
         overflow = (half == 1) & total_sum[32]
         m.d.comb += [
             # The third pass is needed only where the low half wrapped without being full before.
             last_pass.eq((half == 2) | ((half == 1) & ~total_sum[32])),
-            round_ends.eq((phase == _PHASES - 1) & last_pass & (index == number - 1)),
+            round_ends.eq(ends & last_pass & at_last),
             read.addr.eq(Cat(half[0], index)),
             write.addr.eq(Cat(half[0], index)),
-            write.en.eq(phase == _PHASES - 1),
+            write.en.eq(ends),
             write.data.eq(Mux(clearing, 0, self.write_data)),
             self.write.eq(write.en & taking),
             self.write_word.eq(write.addr),
@@ -135,11 +137,13 @@ class CounterBank(wiring.Component):
         ]
         m.d.sync += [
             phase.eq(phase + 1),
+            ends.eq(phase == _PHASES - 2),
+            at_last.eq(index == number - 1),
             total.eq(read.data),
             addend.eq(Mux(half == 0, sources[index], 0)),
             total_sum.eq(total + addend + carry),
         ]
-        with m.If(phase == _PHASES - 1):
+        with m.If(ends):
             m.d.sync += [half.eq(half + 1), carry.eq((half == 0) & total_sum[32])]
             with m.If(overflow):
                 m.d.sync += full[0].eq(1)

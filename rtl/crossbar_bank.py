@@ -10,8 +10,9 @@ from hotline.gen.config import Config
 from hotline.rtl.feistel import hash_count
 from hotline.rtl.hot_bank import HotBank, hash_array, index_width
 from hotline.rtl.hot_group import bank_of
-from hotline.rtl.hot_update import BankOp, entry_layout, one_hot_first
+from hotline.rtl.hot_update import BankOp, entry_layout
 from hotline.rtl.interfaces import HotOp, learn_context
+from hotline.rtl.one_hot import one_hot_first
 
 __all__ = ["CrossbarBank", "own_request", "waiting_key"]
 

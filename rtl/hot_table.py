@@ -175,13 +175,18 @@ class HotTable(wiring.Component):
         # A cycle late, so that a sweep does not reach through `request.ready` into the sources; it
         # begins when this register has closed the table.
         sweep_waits = Signal()
-        m.d.sync += sweep_waits.eq(self.sweep.valid & ~self.sweep.ready)
+        scan_starts = Signal()
+        m.d.sync += [
+            sweep_waits.eq(self.sweep.valid & ~self.sweep.ready),
+            scan_starts.eq(0),
+        ]
         m.d.comb += [
             open_.eq(serving & ~sweep_waits & ~pending),
             self.busy.eq(~serving | pending),
             self.idle.eq(serving & ~pending & quiet),
             self.scan_done.eq(scanner.done),
             self.record_count.eq(scanner.count),
+            scanner.start.eq(scan_starts),
             scanner.all.eq(self.scan_all),
             scanner.fill.eq(self.scan_fill),
         ]
@@ -210,8 +215,7 @@ class HotTable(wiring.Component):
                                 m.d.sync += operation.eq(BankOp[sweep.name])
                     m.next = "SWEEP"
                 with m.Elif(quiet & pending):
-                    m.d.comb += scanner.start.eq(1)
-                    m.d.sync += pending.eq(0)
+                    m.d.sync += [scan_starts.eq(1), pending.eq(0)]
                     m.next = "SCAN"
             with m.State("SCAN"), m.If(scanner.done):
                 m.next = "SERVE"

@@ -12,6 +12,7 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.one_hot import one_hot_first
 
 __all__ = [
     "BankOp",
@@ -20,7 +21,6 @@ __all__ = [
     "entry_layout",
     "entry_status",
     "entry_valid",
-    "one_hot_first",
     "state_bits",
     "way_outlook",
 ]
@@ -62,11 +62,6 @@ def entry_status(config: Config) -> data.StructLayout:
 def entry_valid(config: Config, state: Value) -> Value:
     """Whether an entry with this state holds a key."""
     return state.any() if config.sample_aware else state[0]
-
-
-def one_hot_first(bits: Value) -> Value:
-    """The lowest set bit alone."""
-    return Cat(bit & ~bits[:n].any() if n else bit for n, bit in enumerate(bits))
 
 
 def way_outlook(config: Config) -> data.StructLayout:

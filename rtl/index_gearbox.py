@@ -109,27 +109,33 @@ class IndexGearbox(wiring.Component):
             return m
 
         # -- the current chunk, and the next one where a group needs both ---------------------
-        held = Signal(size * WORD_BITS)
+        held = Signal(size * WORD_BITS, reset_less=True)
         held_fault = Signal(beats_per_chunk)
         held_valid = Signal()
-        place = Signal(range(size))
+        dead = Signal()
+        # Where the group lies is found a cycle ahead.
+        now, now_valid = Signal(cut(config), reset_less=True), Signal()
+        place, next_place = Signal(range(size)), Signal(range(size))
         after = Signal(range(2 * size))
-        dead, crosses, fills = Signal(), Signal(), Signal()
+        empty, crosses, fills = Signal(), Signal(), Signal()
         m.d.comb += [
+            after.eq(next_place + take.count),
+            self.cuts.ready.eq(~now_valid | fire),
             dead.eq(held_valid & held_fault.any()),
-            after.eq(place + take.count),
-            fills.eq(after >= size),
-            crosses.eq(fills & (after[: len(place)] != 0)),
-            fire.eq(
-                self.cuts.valid
-                & move
-                & (dead | (take.count == 0) | (held_valid & (~crosses | chunk_valid)))
-            ),
-            self.cuts.ready.eq(fire),
+            fire.eq(now_valid & move & (dead | empty | (held_valid & (~crosses | chunk_valid)))),
             chunk_ready.eq(~held_valid | (fire & fills & ~dead)),
         ]
-        with m.If(fire):
-            m.d.sync += place.eq(after)
+        with m.If(self.cuts.ready):
+            m.d.sync += [
+                now_valid.eq(self.cuts.valid),
+                now.eq(take),
+                place.eq(next_place),
+                empty.eq(take.count == 0),
+                fills.eq(after >= size),
+                crosses.eq((after >= size) & (after[: len(place)] != 0)),
+            ]
+        with m.If(self.cuts.valid & self.cuts.ready):
+            m.d.sync += next_place.eq(after)
         with m.If(chunk_ready):
             m.d.sync += [
                 held.eq(chunk),
@@ -139,16 +145,16 @@ class IndexGearbox(wiring.Component):
         with m.If(dead & fire & fills):
             m.d.sync += held_fault.eq(-1)
         with m.If(self.start):
-            m.d.sync += [held_valid.eq(0), place.eq(0)]
+            m.d.sync += [held_valid.eq(0), now_valid.eq(0), next_place.eq(0)]
 
         # -- merge: word i of the window lies in slot (place + i) mod size ----------------------
-        merged = Signal(data.ArrayLayout(WORD_BITS + 1, size))
-        merged_cut = Signal(cut(config))
+        merged = Signal(data.ArrayLayout(WORD_BITS + 1, size), reset_less=True)
+        merged_cut = Signal(cut(config), reset_less=True)
         merged_place = Signal(range(size))
         merged_valid = Signal()
         with m.If(move):
             # Whatever it is, if there is nothing: `fire` comes too late to reach all of this.
-            m.d.sync += [merged_valid.eq(fire), merged_cut.eq(take), merged_place.eq(place)]
+            m.d.sync += [merged_valid.eq(fire), merged_cut.eq(now), merged_place.eq(place)]
             for slot in range(size):
                 beat = slot // config.data_words
                 old = Cat(held.word_select(slot, WORD_BITS), held_fault[beat])

@@ -186,7 +186,7 @@ class KeyStream(wiring.Component):
     def _size_lengths(self, m: Module, reader: LinearReader, start: Signal) -> None:
         """Starts the reader of the lengths on count * num_tables u16, multiplied bit by bit."""
         bits = len(self.num_tables)
-        product = Signal(32 + bits)
+        product = Signal(32 + bits, reset_less=True)
         factor = Signal(bits)
         steps = Signal(range(bits + 1))
         go = Signal()
@@ -247,7 +247,7 @@ class KeyStream(wiring.Component):
                 self._table_high.eq(taken.word[0][config.table_bits :]),
                 blocked.eq(no_table),
             ]
-        stage = Signal(self._lane_layout())
+        stage = Signal(self._lane_layout(), reset_less=True)
         valid = Signal()
         with m.If(move):
             m.d.sync += [
@@ -266,7 +266,7 @@ class KeyStream(wiring.Component):
         limits = self._limits(m, table, move)
         if config.max_tables <= SMALL_TABLES:
             return {"valid": valid, "lanes": stage, "limits": limits}
-        late, late_valid = Signal(self._lane_layout()), Signal()
+        late, late_valid = Signal(self._lane_layout(), reset_less=True), Signal()
         late_limits = [Signal(len(limit), name=f"limit_{i}") for i, limit in enumerate(limits)]
         with m.If(move):
             m.d.sync += [late.eq(stage), late_valid.eq(valid), Cat(late_limits).eq(Cat(limits))]
@@ -301,7 +301,7 @@ class KeyStream(wiring.Component):
         """Finds the lanes whose index is not there."""
         config = self.config
         lanes, cut_now = stage["lanes"], stage["lanes"].cut
-        result, valid = Signal(self._lane_layout()), Signal()
+        result, valid = Signal(self._lane_layout(), reset_less=True), Signal()
         bad = Signal(config.lanes)
         with m.If(move):
             m.d.sync += [result.eq(lanes), valid.eq(stage["valid"])]
@@ -323,8 +323,8 @@ class KeyStream(wiring.Component):
         out = groups.payload
 
         pending = Signal()  # a bad index, while its sample's lengths are still being judged
-        fault_row = Signal(WORD_BITS)
-        fault_table = Signal(config.table_bits)
+        fault_row = Signal(WORD_BITS, reset_less=True)
+        fault_table = Signal(config.table_bits, reset_less=True)
         fault_list = Signal()
         by_bus, by_length = Signal(), Signal()
         # One-hot: the sample that ends before the bad key must still come, or the learner would

@@ -9,10 +9,10 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.interfaces import HotOp, hot_request, hot_response, key_group
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.sample_packer import SamplePacker
 from hotline.rtl.sample_random import SampleRandom
 from hotline.rtl.sample_reference import SampleReference, sample_score
-from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["LearnMode", "Learner"]
 
@@ -389,7 +389,7 @@ class Learner(wiring.Component):
                 "length": answered.shape(),
             }
         )
-        m.submodules.scored = scored = StreamRegister(replay)
+        m.submodules.scored = scored = register_slice(config, replay)
         into, before = scored.input, Signal.like(answered)  # end of the sample before
         both = Signal()
         m.d.comb += [

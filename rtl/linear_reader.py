@@ -58,14 +58,16 @@ class LinearReader(wiring.Component):
         config = self._config
         low, limit = beat_bits(config), aligned_beats(config)
         offset_bits = log2(limit)
-        place = Signal(bus_address(config).width - low)
+        place = Signal(bus_address(config).width - low, reset_less=True)
         # Whole beats, and maybe a part of one, kept apart to save an adder over the whole length.
-        left = Signal(LENGTH_BITS - low)
+        left = Signal(LENGTH_BITS - low, reset_less=True)
         part = Signal()
         room, beats = Signal(BURST_BITS), Signal(BURST_BITS)
         final, move, running = Signal(), Signal(), Signal()
         request = self.request
+        burst = Signal(read_request(config), reset_less=True)
         m.d.comb += [
+            request.payload.eq(burst),
             room.eq(room_in_burst(config, place)),
             final.eq((left < room) | ((left == room) & ~part)),
             beats.eq(Mux(final, left[:BURST_BITS] + part, room)),
@@ -74,8 +76,8 @@ class LinearReader(wiring.Component):
         with m.If(move):
             m.d.sync += [
                 request.valid.eq(running & ((left != 0) | part)),
-                request.payload.addr.eq(Cat(Const(0, low), place)),
-                request.payload.beats.eq(beats),
+                burst.addr.eq(Cat(Const(0, low), place)),
+                burst.beats.eq(beats),
             ]
             with m.If(running):
                 # After the first burst the place is a multiple of the limit: no wide adder.

@@ -54,9 +54,10 @@ class ListWriter(wiring.Component):
         upper_bits = bus_address(config).width - low
         # Beats, as an address: of the beat held back, and of the burst's first one; these differ
         # only below the multiple at which bursts end.
-        first, place = Signal(offset_bits), Signal(upper_bits)
+        first = Signal(offset_bits, reset_less=True)
+        place = Signal(upper_bits, reset_less=True)
         held, held_last = Signal(), Signal()
-        beat = Signal(list_beat(config))
+        beat = Signal(list_beat(config), reset_less=True)
         # An end marker with strobe 0 is no beat of its own, it ends the one before.
         marker, send = Signal(), Signal()
         ends_burst = Signal()

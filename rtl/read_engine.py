@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -18,6 +18,7 @@ from hotline.rtl.interfaces import (
     read_request,
     windows,
 )
+from hotline.rtl.one_hot import one_hot_select
 from hotline.rtl.read_port import ReadPort
 from hotline.rtl.round_robin import next_grant
 from hotline.rtl.stream_register import StreamRegister
@@ -166,13 +167,11 @@ class ReadEngine(wiring.Component):
         )
         m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(stage)
         new, first = entry.input, entry.output
-        second, second_valid = Signal(stage), Signal()
-        # A cycle late, so that `ready` comes from registers.
-        swallow = Signal(count)
+        second, second_valid = Signal(stage, reset_less=True), Signal()
         for i, port in enumerate(self._ports):
-            m.d.sync += swallow[i].eq(port.blocked | self.halt)
             m.d.comb += [
-                open_[i].eq(port.fits | swallow[i]),
+                port.halt.eq(self.halt),
+                open_[i].eq(port.fits | port.blocked),
                 want[i].eq(self.request[i].valid & open_[i]),
                 self.request[i].ready.eq(grant[i] & open_[i] & new.ready),
                 taken[i].eq(grant[i] & want[i] & new.ready),
@@ -202,7 +201,7 @@ class ReadEngine(wiring.Component):
         drop, refuse, issue, room = Signal(), Signal(), Signal(), Signal()
         blocked = Cat(port.blocked for port in self._ports)
         m.d.comb += [
-            drop.eq(self.halt | (blocked & second.port).any()),
+            drop.eq((blocked & second.port).any()),
             refuse.eq(second_valid & ~drop & ~check.inside),
             issue.eq(second_valid & ~drop & check.inside & room & (~axi.arvalid | axi.arready)),
             step.eq(~second_valid | drop | ~check.inside | issue),
@@ -247,13 +246,15 @@ class ReadEngine(wiring.Component):
         flying = Signal(range(config.read_outstanding + 1))
         unretired = Signal(range(self._slots + 1))
         full, nearly_full, issued = Signal(), Signal(), Signal()
+        limit = config.read_outstanding
         m.d.comb += [
-            full.eq(flying == config.read_outstanding),
-            nearly_full.eq(flying == config.read_outstanding - 1),
+            full.eq(Mux(issued, flying == limit - 1, flying == limit)),
+            nearly_full.eq(Mux(issued, flying == limit - 2, flying == limit - 1)),
             self.idle.eq(~first.valid & ~second_valid & ~issued & (unretired == 0)),
         ]
         m.d.sync += [
-            flying.eq(flying + issue - self._returned),
+            # A burst counts a cycle late, too; those that return meanwhile are older.
+            flying.eq(flying + issued - self._returned),
             issued.eq(issue),
             unretired.eq(unretired + issued - self._retired),
             room.eq(
@@ -269,7 +270,7 @@ class ReadEngine(wiring.Component):
         beat_bits = config.data_width
         valid, last, fault = Signal(3), Signal(3), Signal(3)
         rid = Signal(config.id_width)
-        beat = [Signal(beat_bits, name=f"beat{i}") for i in range(3)]
+        beat = [Signal(beat_bits, name=f"beat{i}", reset_less=True) for i in range(3)]
         number = [Signal(self._number_bits, name=f"number{i}") for i in range(3)]
         m.d.comb += axi.rready.eq(1)
         m.d.sync += [
@@ -285,6 +286,8 @@ class ReadEngine(wiring.Component):
         ids = range(1 << config.id_width)
         round_bits = self._number_bits - config.id_width
         offset_bits = (burst_limit(config) - 1).bit_length()
+        here = Signal(1 << config.id_width)  # rid, one-hot
+        m.d.sync += here.eq(Cat(axi.rid == i for i in ids))
         first_fault = Signal()
         m.d.sync += first_fault.eq(axi.rresp[1])
         failed = Signal(1 << config.id_width)
@@ -295,21 +298,22 @@ class ReadEngine(wiring.Component):
         ]
         m.d.sync += fault[1:].eq(fault[:2])
         for i in ids:
-            with m.If(valid[0] & (rid == i)):
+            with m.If(valid[0] & here[i]):
                 m.d.sync += failed[i].eq(fault[0] & ~last[0])
         if round_bits > 0:
-            rounds = Array(Signal(round_bits, name=f"round{i}") for i in ids)
-            m.d.comb += number[0].eq(Cat(rid, rounds[rid]))
-            with m.If(self._returned):
-                m.d.sync += rounds[rid].eq(rounds[rid] + 1)
+            rounds = [Signal(round_bits, name=f"round{i}") for i in ids]
+            m.d.comb += number[0].eq(Cat(rid, one_hot_select(here, rounds)))
+            for i in ids:
+                m.d.sync += rounds[i].eq(rounds[i] + (self._returned & here[i]))
         else:
             m.d.comb += number[0].eq(rid)
         offset: Value = Signal(max(1, offset_bits))
         if offset_bits > 0:
-            offsets = Array(Signal(offset_bits, name=f"offset{i}") for i in ids)
-            m.d.sync += offset.eq(offsets[rid])
-            with m.If(valid[0]):
-                m.d.sync += offsets[rid].eq(Mux(last[0], 0, offsets[rid] + 1))
+            offsets = [Signal(offset_bits, name=f"offset{i}") for i in ids]
+            m.d.sync += offset.eq(one_hot_select(here, offsets))
+            for i in ids:
+                with m.If(valid[0] & here[i]):
+                    m.d.sync += offsets[i].eq(Mux(last[0], 0, offsets[i] + 1))
 
         starts = self._starts.read_port()
         target = Signal(count)
@@ -347,7 +351,7 @@ class ReadEngine(wiring.Component):
         dones, bursts = self._dones.read_port(), self._bursts.read_port()
         retire, fault = Signal(2), Signal(2)
         # A register of its own: block RAM alone takes half of the cycle.
-        burst = Signal.like(bursts.data)
+        burst = Signal(bursts.data.shape(), reset_less=True)
         m.d.comb += [
             self._retired.eq((dones.data.phase != oldest[-1]) & ~self._clearing),
             oldest_next.eq(Mux(self._retired, oldest + 1, oldest)),

@@ -49,8 +49,10 @@ class ReadPort(wiring.Component):
         The oldest burst of this port is complete; its bus address, and whether it failed.
     refuse, refuse_start, refuse_addr : In
         The reservation at `refuse_start` will not be filled: outside the windows.
+    halt : In
+        Nothing more shall be issued.
     blocked : Out
-        A fault has been seen: nothing more may be issued for this port.
+        A fault has been seen, or `halt` a cycle ago: nothing more may be issued for this port.
     data : Out stream of read_beat
     fault_code, fault_addr : Out
         First fault of the port in stream order; stands before its first beat is out.
@@ -77,6 +79,7 @@ class ReadPort(wiring.Component):
                 "refuse": In(1),
                 "refuse_start": In(pointer),
                 "refuse_addr": In(bus_address(config)),
+                "halt": In(1),
                 "blocked": Out(1),
                 "data": Out(stream.Signature(read_beat(config))),
                 "fault_code": Out(Status),
@@ -117,9 +120,10 @@ class ReadPort(wiring.Component):
         m.d.comb += [
             turn.eq(refused & ~self._failed & (self._ready == self._fault_start)),
         ]
-        # refused | failed, from one register: all that may be issued depends on it.
-        with m.If(self.refuse | (self.retire & self.retire_fault)):
-            m.d.sync += self.blocked.eq(1)
+        # Of one register, since all that may be issued depends on it.
+        faulted = Signal()
+        fault = faulted | self.refuse | (self.retire & self.retire_fault)
+        m.d.sync += [faulted.eq(fault), self.blocked.eq(fault | self.halt)]
         with m.If(self.refuse):
             m.d.sync += [
                 refused.eq(1),
@@ -147,8 +151,15 @@ class ReadPort(wiring.Component):
         )
         m.submodules.lasts = lasts = Memory(shape=1, depth=depth, init=[], attrs={"no_rw_check": 1})
         m.submodules.out = slice_ = register_slice(config, read_beat(config))
-        wiring.connect(m, slice_.output, wiring.flipped(self.data))
-        out = slice_.input
+        out, taken = slice_.input, slice_.output
+        # A burst that was refused has one beat, which nobody has filled.
+        refused = self.fault_code == Status.ADDR_WINDOW
+        m.d.comb += [
+            self.data.valid.eq(taken.valid),
+            self.data.payload.eq(taken.payload),
+            self.data.payload.last.eq(taken.payload.last | (taken.payload.fault & refused)),
+            taken.ready.eq(self.data.ready),
+        ]
         move_fetched = Signal()
         fetched, fetched_fault, faulty, fault = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -168,9 +179,7 @@ class ReadPort(wiring.Component):
             if memory is beats:
                 m.d.comb += out.payload.data.eq(read.data)
             else:
-                # A burst that was refused has one beat, which nobody has filled.
-                refused = self.fault_code == Status.ADDR_WINDOW
-                m.d.comb += out.payload.last.eq(read.data | (fetched_fault & refused))
+                m.d.comb += out.payload.last.eq(read.data)
         with m.If(self._read):
             m.d.sync += [
                 self._next.eq(self._next + 1),

@@ -53,9 +53,9 @@ class RegisterStore(wiring.Component):
     ready : Out(1)
         The walk is done. Until then reads and writes have no effect.
     place : In
-        Word address of the access, a cycle ahead of a write.
+        Word address of the access, a cycle ahead of it.
     read : In(1), read_data : Out(32)
-        The word at `place`, one cycle later.
+        The word at where `place` pointed in the cycle before, one cycle later.
     write : In(1), write_data : In(32)
         Write to where `place` pointed in the cycle before.
     scan : In(1)
@@ -113,11 +113,13 @@ class RegisterStore(wiring.Component):
         walking, scanning = Signal(init=1), Signal()
         walk = Signal(range(self.depth))
         at_end = walk == self.depth - 1
-        initial = Signal(32)
+        # What the walk writes, a cycle later.
+        walks, walked, initial = Signal(), Signal.like(walk), Signal(32)
+        m.d.sync += [walks.eq(walking), walked.eq(walk), initial.eq(0)]
         with m.Switch(walk):
             for position, word in initial_words(self.config).items():
                 with m.Case(position):
-                    m.d.comb += initial.eq(word)
+                    m.d.sync += initial.eq(word)
         with m.If(walking | scanning):
             m.d.sync += walk.eq(walk + 1)
             with m.If(at_end):
@@ -129,7 +131,7 @@ class RegisterStore(wiring.Component):
         width = self.config.max_row_bytes.bit_length()
         length = Signal(width)
         longer = (length > self.write_data[:width]) & ~self.write_data[width:].any()
-        m.d.comb += read.addr.eq(Mux(scanning, walk, self.place))
+        m.d.comb += read.addr.eq(Mux(scanning, walk, place))
         m.d.sync += [
             length.eq(read.data),
             is_length.eq(Cat(scanning & (walk[:2] == TableField.ROW_BYTES.value), is_length)),
@@ -145,9 +147,11 @@ class RegisterStore(wiring.Component):
 
         step = Signal(range(3))
         failed = self.failure.payload
-        m.d.comb += self.ready.eq(~walking)
-        with m.If(walking):
-            m.d.comb += [write.en.eq(1), write.addr.eq(walk), write.data.eq(initial)]
+        waits = Signal()  # a failure, a cycle late: it comes from far away
+        m.d.comb += self.ready.eq(~walking & ~walks)
+        m.d.sync += waits.eq(self.failure.valid & ~self.failure.ready)
+        with m.If(walks):
+            m.d.comb += [write.en.eq(1), write.addr.eq(walked), write.data.eq(initial)]
         with m.Elif(self.write):
             m.d.comb += [
                 write.en.eq(1),
@@ -161,7 +165,7 @@ class RegisterStore(wiring.Component):
                 write.data.eq(self.snapshot_data),
             ]
         # Not in the cycle of a read: the memory does not say what that would see.
-        with m.Elif(self.failure.valid & ~self.read):
+        with m.Elif(waits & ~self.read):
             m.d.comb += [write.en.eq(1), self.failure.ready.eq(step == 2)]
             m.d.sync += step.eq(Mux(step == 2, 0, step + 1))
             with m.Switch(step):
@@ -180,16 +184,16 @@ class RegisterStore(wiring.Component):
         # From registers, since it goes to all units.
         table = self.table_write.payload
         m.d.sync += [
-            self.table_write.valid.eq(Mux(walking, walk >= TABLE_BASE, self.changes_table)),
+            self.table_write.valid.eq(Mux(walks, walked >= TABLE_BASE, self.changes_table)),
             table.table.eq(write.addr[2:] - TABLE_BASE // 4),
             table.field.eq(write.addr[:2]),
             table.value.eq(write.data),
         ]
         hot, of_gpu = self.hot_write.payload, Signal()
-        walks_hot = (walk == words["HOT_STRIDE"]) | ((walk >= GPU_BASE) & (walk < TABLE_BASE))
+        walks_hot = (walked == words["HOT_STRIDE"]) | (of_gpu & (walked < TABLE_BASE))
         m.d.comb += of_gpu.eq(write.addr >= GPU_BASE)
         m.d.sync += [
-            self.hot_write.valid.eq(Mux(walking, walks_hot, self.changes_hot)),
+            self.hot_write.valid.eq(Mux(walks, walks_hot, self.changes_hot)),
             hot.gpu.eq(write.addr[2:] - GPU_BASE // 4),
             hot.field.eq(Mux(of_gpu, write.addr[:2], HotField.STRIDE)),
             hot.value.eq(write.data),

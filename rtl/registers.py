@@ -125,17 +125,18 @@ class RegisterBank(wiring.Component):
         known = self._decode(m, registers, word, value)
         live, table, gpu, stride, stride_known = (Signal() for _ in range(5))
         # Two steps: what the map says, then whether it may be.
-        readable, writable, locked, exists = (Signal() for _ in range(4))
+        readable, writable, allowed, locked, exists = (Signal() for _ in range(5))
         m.d.sync += [
             live.eq(known["live"]),
             table.eq(known["table"]),
             gpu.eq(known["gpu"]),
             stride.eq(is_write & (word == registers["HOT_STRIDE"].word)),
             readable.eq(known["readable"]),
-            writable.eq(known["writable"] & known["allowed"] & full_strobe),
+            writable.eq(known["writable"] & full_strobe),
+            allowed.eq(known["allowed"]),
             locked.eq(known["locked"]),
             exists.eq(~address[8:].any()),
-            legal.eq(exists & Mux(is_write, writable & ~(locked & self.busy), readable)),
+            legal.eq(exists & Mux(is_write, writable & allowed & ~(locked & self.busy), readable)),
         ]
         commit, granted = Signal(), Signal()
         m.d.comb += [
@@ -237,7 +238,10 @@ class RegisterBank(wiring.Component):
         names = ("readable", "writable", "allowed", "locked", "live", "window", "gpu", "table")
         known = {name: Signal(name=f"register_{name}") for name in names}
         known["piece"] = Signal(2, name="register_piece")
+        # The value stands a cycle before the address: what it keeps of the rules is registered.
         beyond_ring = Cat(self.ring_log2 <= bit for bit in range(RING_BITS))
+        in_ring = Signal()
+        m.d.sync += in_ring.eq(~(value[:RING_BITS] & beyond_ring).any())
         rules: dict[tuple[int, int, int], Signal] = {}
         with m.Switch(word):
             for register in registers.values():
@@ -259,11 +263,10 @@ class RegisterBank(wiring.Component):
                         rule = (register.minimum, register.maximum, register.align)
                         if rule not in rules:
                             rules[rule] = Signal(name=f"rule_{register.name.lower()}")
-                        in_ring = ~(value[:RING_BITS] & beyond_ring).any()
                         also = in_ring if register.name == "RING_TAIL" else 1
                         m.d.comb += known["allowed"].eq(rules[rule] & also)
         for rule, holds in rules.items():
-            m.d.comb += holds.eq(_allows(value, *rule))
+            m.d.sync += holds.eq(_allows(value, *rule))
         return known
 
     def _state(

@@ -179,7 +179,7 @@ class RowAddress(wiring.Component):
             m.d.sync += scan.eq(0)
 
         # ---- stage 1: the memories are being read ---------------------------------------------
-        table_1, row_1 = Signal(32), Signal(32)
+        table_1, row_1 = Signal(32, reset_less=True), Signal(32, reset_less=True)
         valid_1, live_1, last_1 = Signal(), Signal(), Signal()
         hot_1, bad_1, counts_1 = Signal(), Signal(), Signal()
         m.d.sync += [
@@ -197,10 +197,11 @@ class RowAddress(wiring.Component):
             m.d.comb += ports[name].addr.eq(Mux(scan, position, entry.table))
 
         # ---- stage 2: what the tables say -----------------------------------------------------
-        table_2, row_2 = Signal(32), Signal(32)
+        table_2, row_2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
         valid_2, live_2, last_2, bad_2 = Signal(), Signal(), Signal(), Signal()
         hot_2, counts_2 = Signal(), Signal()
-        rows_2, words_2 = Signal(32), Signal(row_words_bits(config))
+        rows_2 = Signal(32, reset_less=True)
+        words_2 = Signal(row_words_bits(config), reset_less=True)
         m.d.sync += [
             table_2.eq(table_1),
             row_2.eq(row_1),
@@ -220,7 +221,7 @@ class RowAddress(wiring.Component):
         # ---- stage 3: partial products, verdict -----------------------------------------------
         row = row_2[: config.row_bits]
         low, high = row[:_LOW_BITS], row[_LOW_BITS:]
-        product_low_3 = Signal(len(low) + len(words_2))
+        product_low_3 = Signal(len(low) + len(words_2), reset_less=True)
         product_high_3 = Signal(max(1, len(high) + len(words_2)))
         words_3 = Signal.like(words_2)
         valid_3, live_3, last_3, bad_3, faulted = (Signal(), Signal(), Signal(), Signal(), Signal())
@@ -248,7 +249,7 @@ class RowAddress(wiring.Component):
                 m.d.comb += ports[name].addr.eq(table_2)
 
         # ---- stage 4: product and base --------------------------------------------------------
-        product_4, base_4 = Signal(home_bits), Signal(home_bits)
+        product_4, base_4 = (Signal(home_bits, reset_less=True) for _ in range(2))
         product, far_4 = Signal(config.row_bits + len(words_2) + 1), Signal()
         words_4 = Signal.like(words_3)
         valid_4, live_4, last_4, bad_4 = Signal(), Signal(), Signal(), Signal()

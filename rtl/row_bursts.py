@@ -65,7 +65,7 @@ class RowBursts(wiring.Component):
         page = page_bits(config)
         longest = burst_limit(config)
         valid, known, step, fits = Signal(), Signal(), Signal(), Signal()
-        span = Signal(beat_span(config))
+        span = Signal(beat_span(config), reset_less=True)
         limit, next_limit = Signal(range(longest + 1)), Signal(range(longest + 1))
         to_boundary = Signal(page + 1)
         # The choice of the read engine ends here.

@@ -76,7 +76,7 @@ class RowListReader(wiring.Component):
 
         beat, out = self.data.payload, self.entries
         running, free, takes, take = Signal(), Signal(), Signal(), Signal()
-        left = Signal(32)
+        left = Signal(32, reset_less=True)
         more, final = Signal(), Signal()  # left != 0, left == 1: from registers
         whole, consumed = Signal(), Signal()
         m.d.comb += [
@@ -93,18 +93,18 @@ class RowListReader(wiring.Component):
         ending = Signal()
         m.d.comb += ending.eq(running & free & (~more | (self.data.valid & beat.fault)))
         slot = record[:32]
+        entry = Signal(row_entry(config), reset_less=True)
+        m.d.comb += out.payload.eq(entry)
         with m.If(free):
             m.d.sync += [
                 out.valid.eq((take & whole) | ending),
-                out.payload.valid.eq(~ending),
-                out.payload.last.eq(ending),
-                out.payload.row.eq(Mux(self.records, record[64:96], key[:32])),
-                out.payload.table.eq(
-                    Mux(self.records, record[32:64], Cat(key[32:63], Const(0, 1)))
-                ),
-                out.payload.hot.eq(self.records | key[63]),
-                out.payload.slot.eq(slot),
-                out.payload.bad.eq(self.records & (slot >= config.slots)),
+                entry.valid.eq(~ending),
+                entry.last.eq(ending),
+                entry.row.eq(Mux(self.records, record[64:96], key[:32])),
+                entry.table.eq(Mux(self.records, record[32:64], Cat(key[32:63], Const(0, 1)))),
+                entry.hot.eq(self.records | key[63]),
+                entry.slot.eq(slot),
+                entry.bad.eq(self.records & (slot >= config.slots)),
             ]
         with m.If(take & whole):
             m.d.sync += [left.eq(left - 1), more.eq(~final), final.eq(left == 2)]
@@ -142,7 +142,7 @@ class RowListReader(wiring.Component):
     ) -> tuple[Value, Value]:
         """A record takes several beats, and perhaps a key does: those before the last are kept."""
         width = self.config.data_width
-        kept = Signal(32 * _RECORD_WORDS - width)
+        kept = Signal(32 * _RECORD_WORDS - width, reset_less=True)
         parts = 32 * _RECORD_WORDS // width
         part = Signal(range(parts))
         last_part = Mux(self.records, parts - 1, parts * _KEY_WORDS // _RECORD_WORDS - 1)

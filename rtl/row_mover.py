@@ -176,7 +176,7 @@ class RowMover(wiring.Component):
         ]
 
         # ---- dense side: position of each entry, skipped ones included ------------------------
-        dense = Signal(beat_address_bits(config))
+        dense = Signal(beat_address_bits(config), reset_less=True)
         row_beats = Signal(range((config.max_row_bytes // 4 >> shift) + 2))
         stride = Signal.like(row_beats)
 
@@ -221,8 +221,9 @@ class RowMover(wiring.Component):
 
         # ---- plan: source and destination of a row, held until the next entry is known --------
         valid, ready, go = Signal(), Signal(), Signal()
-        home, place = Signal(bus_address(config).width - 2), Signal(beat_address_bits(config))
-        words = Signal(row_words_bits(config))
+        home = Signal(bus_address(config).width - 2, reset_less=True)
+        place = Signal(beat_address_bits(config), reset_less=True)
+        words = Signal(row_words_bits(config), reset_less=True)
         move, last, fault, fills = Signal(), Signal(), Signal(), Signal()
         in_words = Cat(Const(0, SLOT_GRAIN - 2), found.slot)
         in_beats = Cat(Const(0, SLOT_GRAIN - beat_bits(config)), found.slot)
@@ -279,7 +280,7 @@ class RowMover(wiring.Component):
             row.source.eq(Mux(homewards, place << shift, home)),
             row.dest.eq(Mux(homewards, home[:shift], 0)),
             row.words.eq(words),
-            row.early.eq(homewards),
+            reader.early.eq(homewards),
             row.move.eq(move),
             row.last.eq(last & ~move),
             row.fault.eq(fault),

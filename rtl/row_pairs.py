@@ -61,7 +61,7 @@ class RowPairs(wiring.Component):
         m = Module()
         shift = log2(self.config.data_words)
         m.submodules.flight = flight = RowsInFlight(self.config)
-        held = Signal(homed_read(self.config))
+        held = Signal(homed_read(self.config), reset_less=True)
         valid, fresh, pair, second = Signal(), Signal(), Signal(), Signal()
         load, leave, out = Signal(), Signal(), self.output
         m.d.comb += [

@@ -25,16 +25,14 @@ def row_read(config: Config) -> data.StructLayout:
     """A row to read: `words` (at least 1) from word address `source` on; perhaps up to a beat more
     than the longest row.
 
-    `dest`: position of its first word within its first destination beat. `early`: `source` is
-    aligned to the bus; else `dest` is 0. Without `move` there is nothing to read, but the end of
-    the list (`last`) or a bad entry (`fault`) to pass on in order.
+    `dest`: position of its first word within its first destination beat. Without `move` there is
+    nothing to read, but the end of the list (`last`) or a bad entry (`fault`) to pass on in order.
     """
     return data.StructLayout(
         {
             "source": bus_address(config).width - 2,
             "dest": offset_bits(config),
             "words": (config.max_row_bytes // 4 + config.data_words - 1).bit_length(),
-            "early": 1,
             "move": 1,
             "last": 1,
             "fault": 1,
@@ -56,6 +54,9 @@ class RowReader(wiring.Component):
 
     Members
     -------
+    early : In
+        The sources of all rows are aligned to the bus; else their `dest` is 0. Stable while there
+        are rows inside.
     rows : In
         Rows to read.
     request : Out
@@ -72,6 +73,7 @@ class RowReader(wiring.Component):
         self.config = config
         super().__init__(
             {
+                "early": In(1),
                 "rows": In(stream.Signature(row_read(config))),
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
@@ -103,8 +105,8 @@ class RowReader(wiring.Component):
         ]
         # One register stage: the sums above, then the two queues.
         valid, go = Signal(), Signal()
-        shape = Signal(layout)
-        start = Signal.like(bursts.spans.payload.start)
+        shape = Signal(layout, reset_less=True)
+        start = Signal(len(bursts.spans.payload.start), reset_less=True)
         m.d.comb += self.rows.ready.eq(~valid | go)
         with m.If(self.rows.ready):
             m.d.sync += [
@@ -114,8 +116,7 @@ class RowReader(wiring.Component):
                 shape.dest.eq(dest),
                 shape.final.eq(final[:shift]),
                 shape.beats.eq(source_beats),
-                shape.early.eq(row.early),
-                shape.tail.eq((source_beats != dest_beats) == row.early),
+                shape.tail.eq((source_beats != dest_beats) == self.early),
                 shape.move.eq(row.move),
                 shape.last.eq(row.last),
                 shape.fault.eq(row.fault),
@@ -138,6 +139,7 @@ class RowReader(wiring.Component):
         connect(m, shapes.output, next_shape.input)
         connect(m, next_shape.output, aligner.shapes)
         connect(m, flipped(self.data), aligner.beats)
+        m.d.comb += aligner.early.eq(self.early)
         # And here the stall of whoever takes the beats.
         m.submodules.next_beat = next_beat = register_slice(config, aligned_beat(config))
         connect(m, aligner.output, next_beat.input)

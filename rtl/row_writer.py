@@ -62,11 +62,13 @@ class RowWriter(wiring.Component):
         config = self.config
         longest = burst_limit(config)
         beat, out = self.beats, self.output
+        payload = Signal(write_beat(config), reset_less=True)
         here, following = (Signal(beat_address_bits(config)) for _ in range(2))
         opened, ended = Signal(), Signal()
         count, position = Signal(range(longest)), Signal(range(longest))
         free, take, closes = Signal(), Signal(), Signal()
         m.d.comb += [
+            out.payload.eq(payload),
             free.eq(~out.valid | out.ready),
             beat.ready.eq(free & (beat.payload.end | self.places.valid)),
             take.eq(beat.valid & beat.ready & ~beat.payload.end),
@@ -83,15 +85,15 @@ class RowWriter(wiring.Component):
         with m.If(free):
             m.d.sync += [
                 out.valid.eq(take),
-                out.payload.data.eq(beat.payload.data),
-                out.payload.strobe.eq(beat.payload.strobe),
-                out.payload.last.eq(closes),
-                out.payload.row_end.eq(beat.payload.last),
+                payload.data.eq(beat.payload.data),
+                payload.strobe.eq(beat.payload.strobe),
+                payload.last.eq(closes),
+                payload.row_end.eq(beat.payload.last),
             ]
         with m.If(take):
             m.d.sync += [following.eq(here + 1), opened.eq(~closes), count.eq(position + 1)]
             with m.If(~opened):
-                m.d.sync += out.payload.addr.eq(here << beat_bits(config))
+                m.d.sync += payload.addr.eq(here << beat_bits(config))
         with m.If(beat.valid & beat.ready & beat.payload.end):
             m.d.sync += ended.eq(1)
         with m.If(self.clear):

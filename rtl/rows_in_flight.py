@@ -91,7 +91,6 @@ class RowsInFlight(wiring.Component):
             write, read = memory.write_port(), memory.read_port()
             here = self._hash(m, self.home, turn)
             index = Signal(bits, name=f"{name}_index")
-            started, ended = read.data >= oldest, read.data < number
             with m.If(self.load):
                 m.d.sync += index.eq(here)
             m.d.comb += [
@@ -101,10 +100,10 @@ class RowsInFlight(wiring.Component):
                 write.addr.eq(index),
                 write.data.eq(number),
             ]
-            # The slow memory and the comparison fill a cycle.
-            since, until = Signal(name=f"{name}_since"), Signal(name=f"{name}_until")
-            m.d.sync += [since.eq(started), until.eq(ended)]
-            conflicts.append(Mux(has_wrapped, since | until, since & until))
+            # The slow memory and a carry chain fill a cycle.
+            since, beyond = Signal(name=f"{name}_since"), Signal(name=f"{name}_beyond")
+            m.d.sync += [since.eq(read.data >= oldest), beyond.eq(read.data >= number)]
+            conflicts.append(Mux(has_wrapped, since | ~beyond, since & ~beyond))
         m.d.comb += self.free.eq(~Cat(conflicts).all())
         return m
 

@@ -13,8 +13,8 @@ __all__ = ["SmallFIFO"]
 class SmallFIFO(wiring.Component):
     """First in, first out, a few items deep.
 
-    Latency: one cycle. Throughput: one item a cycle. `input.ready` depends on registers alone,
-    so it ends the combinational path of the consumer's `ready`. Reset: empty.
+    Latency: one cycle. Throughput: one item a cycle. `input.ready` and `output.valid` are
+    registers: so it ends the combinational path of the consumer's `ready`. Reset: empty.
 
     Parameters
     ----------
@@ -45,19 +45,22 @@ class SmallFIFO(wiring.Component):
         m = Module()
         payload = self.input.payload.as_value()
         m.submodules.fifo = fifo = SyncFIFO(width=len(payload), depth=self._depth)
-        # As fifo.w_rdy, but from a register.
-        room, put, take = Signal(init=1), Signal(), Signal()
+        # As fifo.w_rdy and fifo.r_rdy, but from registers.
+        room, some, put, take = Signal(init=1), Signal(), Signal(), Signal()
         full, nearly_full = fifo.level == self._depth, fifo.level == self._depth - 1
-        m.d.sync += room.eq(take | ~(full | (nearly_full & put)))
+        m.d.sync += [
+            room.eq(take | ~(full | (nearly_full & put))),
+            some.eq(put | self.more | (some & ~take)),
+        ]
         m.d.comb += [
             put.eq(self.input.valid & room),
-            take.eq(fifo.r_rdy & self.output.ready),
+            take.eq(some & self.output.ready),
             fifo.w_data.eq(payload),
             fifo.w_en.eq(put),
             self.input.ready.eq(room),
             self.output.payload.eq(fifo.r_data),
-            self.output.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.output.ready),
+            self.output.valid.eq(some),
+            fifo.r_en.eq(take),
             self.more.eq(fifo.level[1:].any()),
         ]
         return m

@@ -25,24 +25,23 @@ class StreamPair(StreamSlice):
         )
         place_in, place_out = places.write_port(), places.read_port(domain="comb")
         write, read = Signal(), Signal()
-        full = Signal(2)
-        both = Signal()
+        some, both = Signal(), Signal()  # at least one place is full; both are
         put = self.input.valid & self.input.ready
         take = self.output.valid & self.output.ready
         m.d.comb += [
             self.input.ready.eq(~both),
-            self.output.valid.eq(full.bit_select(read, 1)),
+            self.output.valid.eq(some),
             self.output.payload.eq(place_out.data),
             place_out.addr.eq(read),
             place_in.addr.eq(write),
             place_in.data.eq(self.input.payload),
             # While it is the next to be written, an empty place may take anything.
-            place_in.en.eq(~full.bit_select(write, 1)),
+            place_in.en.eq(~both),
         ]
-        # full.all(), but from a register.
-        m.d.sync += both.eq(~take & (both | (full.any() & put)))
-        with m.If(put):
-            m.d.sync += [write.eq(~write), full.bit_select(write, 1).eq(1)]
-        with m.If(take):
-            m.d.sync += [read.eq(~read), full.bit_select(read, 1).eq(0)]
+        m.d.sync += [
+            some.eq(put | both | (some & ~take)),
+            both.eq(~take & (both | (some & put))),
+            write.eq(write ^ put),
+            read.eq(read ^ take),
+        ]
         return m

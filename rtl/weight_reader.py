@@ -83,12 +83,12 @@ class WeightReader(wiring.Component):
         wiring.connect(m, waiting.output, wiring.flipped(self.weights))
 
         # Beats before `place` have been passed; the last of them is number `in_all` - 1.
-        place, upcoming, in_all = (Signal(32 - shift) for _ in range(3))
+        place, upcoming, in_all = (Signal(32 - shift, reset_less=True) for _ in range(3))
         # Out of distributed RAM, since much is to be found out about it.
         m.submodules.next_pick = next_register = StreamRegister(weight_pick())
         wiring.connect(m, wiring.flipped(self.picks), next_register.input)
         beat, next_pick = beats.output, next_register.output
-        pick, picked = Signal(weight_pick()), Signal()
+        pick, picked = Signal(weight_pick(), reset_less=True), Signal()
         fits, good, gives, passes, ends = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.sync += in_all.eq((self.count + (config.data_words - 1)) >> shift)
         m.d.comb += [

@@ -124,7 +124,7 @@ class WriteEngine(wiring.Component):
         self._issue = Signal()
         self._occupied = Signal()
         self._outside = Signal()
-        self._outside_addr = Signal(bus_address(config))
+        self._outside_addr = Signal(bus_address(config), reset_less=True)
         m.d.comb += self._stop.eq(self.halt | self.fault)
         self._elaborate_input(m)
         self._elaborate_output(m)
@@ -165,15 +165,17 @@ class WriteEngine(wiring.Component):
             with m.If(grant[i]):
                 m.d.comb += chosen.eq(channel.payload)
             level = Signal(range(depth + 1), name=f"level{i}")
-            level_next = Signal.like(level)
-            m.d.comb += level_next.eq(level + take[i] - self._freed[i])
-            m.d.sync += [level.eq(level_next), room[i].eq(level_next != depth)]
+            full, nearly_full = level == depth, level == depth - 1
+            m.d.sync += [
+                level.eq(level + take[i] - self._freed[i]),
+                room[i].eq(self._freed[i] | ~(full | (nearly_full & take[i]))),
+            ]
             with m.If(level != 0):
                 m.d.comb += self._occupied.eq(1)
         queued = Signal(range(_QUEUE + 1))
         queued_next = Signal.like(queued)
         valid, source = Signal(), Signal(count)
-        beat = Signal(write_beat(config))
+        beat = Signal(write_beat(config), reset_less=True)
         # Bursts are counted two cycles late, so three may come that `queue_open` does not know of.
         m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
         at_rest = Signal()
@@ -208,7 +210,7 @@ class WriteEngine(wiring.Component):
             write.data.strobe.eq(beat.strobe),
         ]
 
-        complete, burst = Signal(), Signal(self._burst)
+        complete, burst = Signal(), Signal(self._burst, reset_less=True)
         length = Signal(log2(depth))  # beats less one, modulo the buffer
         m.d.comb += length.eq(place - first)
         m.d.sync += [

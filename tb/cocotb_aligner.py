@@ -37,8 +37,14 @@ class Align:
         all_words[offset : offset + len(content)] = content
         return all_words.reshape(count, self.words)
 
-    def add(self, length: int, offset: int, early: bool, *, fail: int | None = None) -> None:
+    async def start(self, early: bool = False) -> None:
+        self.early = early
+        self.bench.dut.early.value = int(early)
+        await self.bench.start()
+
+    def add(self, length: int, offset: int, *, fail: int | None = None) -> None:
         """Queue a row of `length` words; `offset` in the destination if `early`, else source."""
+        early = self.early
         content = self.bench.rng.integers(0, 1 << 32, length, dtype=np.uint64)
         source, dest = (0, offset) if early else (offset, 0)
         taken, given = self._beats(content, source), self._beats(content, dest)
@@ -48,7 +54,6 @@ class Align:
                 "dest": dest,
                 "final": (dest + length - 1) % self.words,
                 "beats": len(taken),
-                "early": int(early),
                 "tail": int((len(given) != len(taken)) == early),
                 "move": 1,
             }
@@ -71,11 +76,10 @@ class Align:
                 }
             )
 
-    def add_random(self, count: int, early: bool | None, longest: int) -> None:
+    def add_random(self, count: int, longest: int) -> None:
         rng = self.bench.rng
         for _ in range(count):
-            side = bool(rng.integers(2)) if early is None else early
-            self.add(int(rng.integers(1, longest + 1)), int(rng.integers(self.words)), side)
+            self.add(int(rng.integers(1, longest + 1)), int(rng.integers(self.words)))
 
     def end(self) -> None:
         self.shapes.send({"last": 1})
@@ -97,24 +101,24 @@ class Align:
 
 
 @cocotb.test
-@cocotb.parametrize(early=[True, False, None], pause=[0.0, 0.4])
-async def shifts(dut, early: bool | None, pause: float) -> None:
+@cocotb.parametrize(early=[True, False], pause=[0.0, 0.4])
+async def shifts(dut, early: bool, pause: float) -> None:
     align = Align(dut, pause)
-    await align.bench.start()
+    await align.start(early)
     for longest in (1, 2 * align.words, 5 * align.words):
-        align.add_random(60, early, longest)
+        align.add_random(60, longest)
         align.end()
         await align.check()
 
 
 @cocotb.test
-async def every_place_and_length(dut) -> None:
+@cocotb.parametrize(early=[True, False])
+async def every_place_and_length(dut, early: bool) -> None:
     align = Align(dut)
-    await align.bench.start()
-    for early in (False, True):
-        for offset in range(align.words):
-            for length in {1, align.words - offset, align.words, align.words + 1} - {0}:
-                align.add(length, offset, early)
+    await align.start(early)
+    for offset in range(align.words):
+        for length in {1, align.words - offset, align.words, align.words + 1} - {0}:
+            align.add(length, offset)
     align.end()
     await align.check()
 
@@ -124,8 +128,8 @@ async def every_place_and_length(dut) -> None:
 async def line_rate(dut, early: bool, longest: int) -> None:
     """No cycle is lost between rows: the busier side moves a beat in every cycle."""
     align = Align(dut)
-    await align.bench.start()
-    align.add_random(150, early, longest * align.words)
+    await align.start(early)
+    align.add_random(150, longest * align.words)
     align.end()
     busiest = max(align.source_beats, len(align.expected))
     await align.check()
@@ -137,10 +141,10 @@ async def line_rate(dut, early: bool, longest: int) -> None:
 @cocotb.parametrize(early=[True, False])
 async def failed_beat(dut, early: bool) -> None:
     align = Align(dut, 0.2)
-    await align.bench.start()
-    align.add_random(5, early, 3 * align.words)
+    await align.start(early)
+    align.add_random(5, 3 * align.words)
     good = len(align.expected)
-    align.add(3 * align.words, 0, early, fail=1)
+    align.add(3 * align.words, 0, fail=1)
     align.end()
     await align.bench.until(lambda: int(dut.read_fault.value) == 1, "fault")
     await align.bench.cycles(30)
@@ -152,8 +156,8 @@ async def failed_beat(dut, early: bool) -> None:
 @cocotb.test
 async def bad_entry(dut) -> None:
     align = Align(dut, 0.2)
-    await align.bench.start()
-    align.add_random(5, False, 3 * align.words)
+    await align.start()
+    align.add_random(5, 3 * align.words)
     align.shapes.send({"fault": 1})
     align.end()
     await align.bench.until(lambda: int(dut.index_fault.value) == 1, "fault")
