@@ -63,7 +63,7 @@ regress: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests, the long campaigns
 
 netlist: $(VENV)/test.stamp ## simulate the netlists of ECP5 and iCE40 against the golden model
 	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m "slow or not slow" --timeout 3600 \
-		tb/test_fpga_cells.py tb/test_netlist.py
+		tb/test_fpga_cells.py tb/test_netlist.py tb/test_rows_only.py
 
 bench: $(VENV)/run.stamp ## measure the performance contract (PRESET=..., BENCH="--quick", ...)
 	$(BIN)/hotline bench --preset $(PRESET) --json build/bench/$(PRESET).json \

@@ -190,7 +190,7 @@ class CommandProcessor(wiring.Component):
             self.busy.eq(work_pending | executing | self.table_busy),
             fetcher.addr.eq(self.ring_base + (self.ring_head << 6)),
             checker.words.eq(words),
-            checker.far.eq(fetcher.far),
+            checker.excess.eq(fetcher.excess),
             checker.dirty.eq(self.dirty),
             checker.last_split.eq(last_split),
         ]

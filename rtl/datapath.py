@@ -434,14 +434,16 @@ class Datapath(wiring.Component):
         if self.config.pool:
             at = reads.fault_code[_WEIGHTS], reads.fault_addr[_WEIGHTS]
             faults.append((self._weights.fault, *at))
-        # Whose fault it is in one cycle, what it says in the next: it stands.
+        # Whose fault it is in one cycle, what it says in the next: it stands. And into registers
+        # with the counts: `command_done` is later still. A device of rows alone has hardly any
+        # choice, so it needs none.
+        report = m.d.sync if self.config.hot_table else m.d.comb
         found = Signal(len(faults))
-        m.d.sync += [found.eq(Cat(fault for fault, _, _ in faults)), self.fault.eq(found.any())]
+        report += [found.eq(Cat(fault for fault, _, _ in faults)), self.fault.eq(found.any())]
         for bit, (_, code, info) in reversed(list(enumerate(faults))):
             with m.If(found[bit]):
-                m.d.sync += [self.fault_status.eq(code), self.fault_info.eq(info)]
+                report += [self.fault_status.eq(code), self.fault_info.eq(info)]
 
-        # Into registers: `command_done` is later still.
         split, fills = self._split, self._fill
         moves, learning = self._moves & ~fills, self._learns & ~self._load
         sources: dict[str, list[tuple[Value, Value]]] = {
@@ -466,7 +468,7 @@ class Datapath(wiring.Component):
             total: Value = Const(0, 32)
             for enable, value in values:
                 total = total | Mux(enable, value, 0)
-            m.d.sync += self.results[name].eq(total)
+            report += self.results[name].eq(total)
 
 
 def _join(m: Module, sink: object, *routes: tuple[Value, object]) -> None:

@@ -8,15 +8,18 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.commands import COMMANDS, DESCRIPTOR_BYTES, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
-from hotline.rtl.interfaces import Status, bus_address, read_beat, read_request
+from hotline.rtl.interfaces import Status, bus_address, count_bits, read_beat, read_request
 from hotline.rtl.job_decoder import is_command
 from hotline.rtl.linear_reader import LinearReader
 
 __all__ = ["WORDS", "DescriptorChecker", "DescriptorFetcher", "descriptor_words"]
 
-#: 32-bit words of a descriptor, and which of them are high halves of addresses.
+#: 32-bit words of a descriptor, and which of them are low and high halves of addresses.
 WORDS = DESCRIPTOR_BYTES // 4
-_HIGH_WORDS = (5, 7, 9, 11, 13, 15)
+_LOW_WORDS, _HIGH_WORDS = (4, 6, 8, 10, 12, 14), (5, 7, 9, 11, 13, 15)
+
+#: Bits of an address that must be 0: it is that of a multiple of 64.
+_ALIGNED = 6
 
 
 def descriptor_words() -> data.ArrayLayout:
@@ -37,9 +40,11 @@ class DescriptorFetcher(wiring.Component):
     request, data
         Read port (see :class:`hotline.rtl.read_engine.ReadEngine`).
     words : Out
-        The descriptor; bits of addresses above `addr_width` read 0.
-    far : Out(WORDS)
-        Those bits were not 0, by the number of the address's high word.
+        The descriptor, without the bits that a legal one has not got, see `excess`. A `count`
+        beyond :func:`~hotline.rtl.interfaces.count_bits` reads as the greatest of so many bits.
+    excess : Out(WORDS)
+        Bits of this word that read 0 were not: those of an address above `addr_width` or below
+        64, and those of `num_tables` above `max_tables`.
     done : Out(1)
         Pulse: `words` or `fault` are valid.
     fault : Out(1)
@@ -55,7 +60,7 @@ class DescriptorFetcher(wiring.Component):
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
                 "words": Out(descriptor_words()),
-                "far": Out(WORDS),
+                "excess": Out(WORDS),
                 "done": Out(1),
                 "fault": Out(1),
             }
@@ -64,13 +69,11 @@ class DescriptorFetcher(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         config = self.config
         m = Module()
-        m.submodules.reader = reader = LinearReader(config)
+        m.submodules.reader = reader = LinearReader(config, DESCRIPTOR_BYTES)
         beats = DESCRIPTOR_BYTES // config.data_bytes
         beat = Signal(range(max(2, beats)))
         active = Signal()
         payload = self.data.payload
-        # Of an address only what the bus can reach is kept, and whether there was more.
-        reach = config.addr_width - 32
 
         m.d.comb += [
             reader.start.eq(self.start),
@@ -91,13 +94,13 @@ class DescriptorFetcher(wiring.Component):
                         for n in range(config.data_words):
                             number = place * config.data_words + n
                             word = payload.data.word_select(n, 32)
-                            if number in _HIGH_WORDS:
-                                m.d.sync += self.far[number].eq(word[max(0, reach) :].any())
-                                word = word[: max(0, reach)]
-                            elif number + 1 in _HIGH_WORDS and reach < 0:
-                                m.d.sync += self.far[number].eq(word[reach:].any())
-                                word = word[:reach]
-                            m.d.sync += self.words[number].eq(word)
+                            low, high = self._kept(number)
+                            kept, excess = word[low:high], Cat(word[:low], word[high:]).any()
+                            if number == 1 and high < 32:
+                                kept |= excess.replicate(high)
+                            m.d.sync += self.excess[number].eq(excess)
+                            if low < high:
+                                m.d.sync += self.words[number][low:high].eq(kept)
             m.d.sync += [
                 beat.eq(beat + 1),
                 self.fault.eq(payload.fault),
@@ -105,6 +108,19 @@ class DescriptorFetcher(wiring.Component):
                 active.eq(~last),
             ]
         return m
+
+    def _kept(self, number: int) -> tuple[int, int]:
+        """Which bits of a word are kept: from the first one to before the second."""
+        config = self.config
+        if number == 1:
+            return 0, count_bits(config)
+        if number == 2:
+            return 0, config.max_tables.bit_length()
+        if number in _LOW_WORDS:
+            return _ALIGNED, min(32, config.addr_width)
+        if number in _HIGH_WORDS:
+            return 0, max(0, config.addr_width - 32)
+        return 0, 32
 
 
 class DescriptorChecker(wiring.Component):
@@ -116,7 +132,7 @@ class DescriptorChecker(wiring.Component):
     -------
     start : In(1)
         Pulse: `words` are valid and hold until `done`.
-    words, far : In
+    words, excess : In
         The descriptor, as the fetcher hands it out.
     dirty, last_split : In(1)
         The directory has uncommitted changes; a SPLIT has succeeded that GATHER LAST can follow.
@@ -134,7 +150,7 @@ class DescriptorChecker(wiring.Component):
             {
                 "start": In(1),
                 "words": In(descriptor_words()),
-                "far": In(WORDS),
+                "excess": In(WORDS),
                 "dirty": In(1),
                 "last_split": In(1),
                 "done": Out(1),
@@ -190,14 +206,16 @@ class DescriptorChecker(wiring.Component):
         addend = Signal(32 + table_bits)
         multiplier = Signal(table_bits)
         step = Signal(range(table_bits + 1))
-        one_hot = (Cat(words[6], words[7]) == 0) & ~self.far[7]
+        one_hot = (Cat(words[6], words[7]) == 0) & ~self.excess[6] & ~self.excess[7]
+        num_tables = words[2][:table_bits]
+        no_tables = (num_tables == 0) | (num_tables > config.max_tables) | self.excess[2]
 
         def unreachable(low: int) -> Value:
-            return words[low][:6].any() | self.far[low] | self.far[low + 1]
+            return self.excess[low] | self.excess[low + 1]
 
         bad = {
             0: missing | (flags & ~flag_mask).any() | alone | (gather_last & ~self.last_split),
-            2: tables & ((words[2] == 0) | (words[2] > config.max_tables)),
+            2: tables & no_tables,
             3: keys & (words[3][31] | (one_hot & (product != words[3]))),
             4: indices & unreachable(4),
             6: indices & unreachable(6),

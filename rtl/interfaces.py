@@ -19,6 +19,7 @@ __all__ = [
     "Status",
     "TableField",
     "bus_address",
+    "count_bits",
     "group_meta",
     "hot_request",
     "hot_response",
@@ -103,6 +104,15 @@ def bus_address(config: Config) -> Shape:
     space. What lies beyond is in no window, so it is refused, never wrapped round.
     """
     return unsigned(config.addr_width + 1)
+
+
+def count_bits(config: Config) -> int:
+    """Bits of the number of a command's entries, of which each takes a byte of memory at least.
+
+    A greater one than there are addresses may be any that is as great: what the entries are read
+    from, or written to, lies beyond the address space, and is refused there.
+    """
+    return min(32, config.addr_width)
 
 
 def windows(config: Config) -> data.ArrayLayout:

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.commands import COMMANDS, Flag, Opcode, is_built, known_flags
 from hotline.gen.config import Config
+from hotline.rtl.interfaces import count_bits
 
 __all__ = ["JobDecoder", "is_command", "job"]
 
@@ -34,7 +35,7 @@ def job(config: Config) -> data.StructLayout:
             "back": 1,
             "add": 1,
             "one_hot": 1,
-            "count": 32,
+            "count": count_bits(config),
             "num_tables": config.max_tables.bit_length(),
             "num_keys": 31,
             "indices": config.addr_width,
@@ -52,7 +53,8 @@ def is_command(config: Config, opcode: Value, *codes: Opcode) -> Value:
 
 
 class JobDecoder(wiring.Component):
-    """Decodes a descriptor, in registers, since every block hangs on it.
+    """Decodes a descriptor, in registers, since every block hangs on it (in a device of rows
+    alone, where there is little to decode, only what no block but this one needs).
 
     The registers have no enable: a descriptor is stable for the whole check of it, which takes
     longer than the three cycles that this takes. Reset does not matter.
@@ -122,7 +124,6 @@ class JobDecoder(wiring.Component):
             self.empty.eq(takes_count & (now.count == 0)),
             self.per_sample.eq(_region(now.count)),
             self.per_key.eq(_region(words[3][:31])),
-            now.opcode.eq(opcode[:4]),
             now.gather.eq(flag(Opcode.SPLIT, Flag.SPLIT_GATHER)),
             now.gather_hot.eq(flag(Opcode.SPLIT, Flag.SPLIT_GATHER_HOT)),
             now.pool.eq(flag(Opcode.SPLIT, Flag.SPLIT_POOL)),
@@ -130,6 +131,11 @@ class JobDecoder(wiring.Component):
             now.add.eq(flag(Opcode.SCATTER, Flag.SCATTER_ADD)),
             now.back.eq(flag(Opcode.FILL, Flag.FILL_BACK)),
             now.one_hot.eq(Cat(words[6], words[7]) == 0),
+        ]
+        # Without a SPLIT there is nothing to choose from.
+        chosen = m.d.sync if self.config.hot_table else m.d.comb
+        chosen += [
+            now.opcode.eq(opcode[:4]),
             now.count.eq(Mux(last, self.last_count, words[1])),
             now.lists.eq(Mux(last, self.last_keys, Cat(words[8], words[9]))),
         ]

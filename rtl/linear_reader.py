@@ -10,10 +10,10 @@ from hotline.gen.config import Config, log2
 from hotline.rtl.burst import aligned_beats, beat_bits, room_in_burst
 from hotline.rtl.interfaces import BURST_BITS, bus_address, read_request
 
-__all__ = ["LENGTH_BITS", "LinearReader"]
+__all__ = ["LinearReader"]
 
-#: Bits of a region's length in bytes, up to 2**35 inclusive.
-LENGTH_BITS = 36
+#: The longest region of any command, in bytes.
+_LONGEST = 1 << 35
 
 
 class LinearReader(wiring.Component):
@@ -27,6 +27,8 @@ class LinearReader(wiring.Component):
     Parameters
     ----------
     config : Config
+    longest : int
+        The most bytes that a region has.
 
     Members
     -------
@@ -35,19 +37,20 @@ class LinearReader(wiring.Component):
     addr : In
         Bus-aligned byte address.
     bytes : In
-        Length, rounded up to the bus; 0 to 2**35.
+        Length, rounded up to the bus; 0 to `longest`.
     request : Out stream of read_request
     done : Out
         Everything has been handed over. Low from the cycle after `start`.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, longest: int = _LONGEST) -> None:
         self._config = config
+        self._length_bits = longest.bit_length()
         super().__init__(
             {
                 "start": In(1),
                 "addr": In(bus_address(config)),
-                "bytes": In(LENGTH_BITS),
+                "bytes": In(self._length_bits),
                 "request": Out(stream.Signature(read_request(config))),
                 "done": Out(1, init=1),
             }
@@ -60,7 +63,7 @@ class LinearReader(wiring.Component):
         offset_bits = log2(limit)
         place = Signal(bus_address(config).width - low, reset_less=True)
         # Whole beats, and maybe a part of one, kept apart to save an adder over the whole length.
-        left = Signal(LENGTH_BITS - low, reset_less=True)
+        left = Signal(self._length_bits - low, reset_less=True)
         part = Signal()
         room, beats = Signal(BURST_BITS), Signal(BURST_BITS)
         final, move, running = Signal(), Signal(), Signal()

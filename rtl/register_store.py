@@ -66,7 +66,8 @@ class RegisterStore(wiring.Component):
     changes_table, changes_hot : In(1)
         The write is one of a TABLE_*, or of a HOT_* register.
     table_write, hot_write : Out, stream
-        Such writes, and the zeroes of the walk, a cycle later. They do not wait for `ready`.
+        Such writes, and the zeroes of the walk, a cycle later (in a device of rows alone at once).
+        They do not wait for `ready`.
     snapshot, snapshot_word, snapshot_data : In
         Writes of the counter bank; only while `write` is 0.
     failure : In, stream
@@ -181,9 +182,10 @@ class RegisterStore(wiring.Component):
         with m.If(self.restart):
             m.d.sync += step.eq(0)
 
-        # From registers, since it goes to all units.
+        # From registers, since it goes to all units, or in a device of rows alone to a single one.
         table = self.table_write.payload
-        m.d.sync += [
+        through = m.d.sync if self.config.hot_table else m.d.comb
+        through += [
             self.table_write.valid.eq(Mux(walks, walked >= TABLE_BASE, self.changes_table)),
             table.table.eq(write.addr[2:] - TABLE_BASE // 4),
             table.field.eq(write.addr[:2]),

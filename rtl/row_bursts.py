@@ -11,6 +11,7 @@ from hotline.rtl.aligner import row_beats_bits
 from hotline.rtl.burst import beat_bits, burst_limit
 from hotline.rtl.interfaces import bus_address, read_request
 from hotline.rtl.register_slice import register_slice
+from hotline.rtl.stream_half import StreamHalf
 from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["RowBursts", "beat_address_bits", "beat_span", "page_bits"]
@@ -34,8 +35,9 @@ def beat_span(config: Config) -> data.StructLayout:
 class RowBursts(wiring.Component):
     """Cuts spans of beats into bursts.
 
-    Latency 3 cycles; a span that fits one burst takes 1 cycle, any other 2 cycles a burst (which
-    has beats enough to make up for it). Back-pressure holds the request. Reset empties it.
+    Latency 3 cycles; a span that fits one burst takes 1 cycle (in a device of rows alone 2), any
+    other 2 cycles a burst (which has beats enough to make up for it). Back-pressure holds the
+    request. Reset empties it.
 
     Parameters
     ----------
@@ -68,8 +70,9 @@ class RowBursts(wiring.Component):
         span = Signal(beat_span(config), reset_less=True)
         limit, next_limit = Signal(range(longest + 1)), Signal(range(longest + 1))
         to_boundary = Signal(page + 1)
-        # The choice of the read engine ends here.
-        m.submodules.exit = leaving = StreamRegister(read_request(config))
+        # The choice of the read engine ends here, and its stall.
+        slice_ = StreamRegister if config.hot_table else StreamHalf
+        m.submodules.exit = leaving = slice_(read_request(config))
         wiring.connect(m, leaving.output, wiring.flipped(self.requests))
         out = leaving.input
         m.submodules.entry = entry = register_slice(config, beat_span(config))

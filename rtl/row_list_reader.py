@@ -7,8 +7,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hotline.gen.config import Config
-from hotline.rtl.interfaces import read_beat, read_request, row_entry
+from hotline.rtl.interfaces import count_bits, read_beat, read_request, row_entry
 from hotline.rtl.linear_reader import LinearReader
+from hotline.rtl.stream_stage import StreamStage
+from hotline.rtl.stream_wire import StreamWire
 
 __all__ = ["RowListReader"]
 
@@ -45,7 +47,8 @@ class RowListReader(wiring.Component):
     entries : Out
         The entries (all with `last` = 0), then the end marker.
     fault : Out
-        Level, until reset: a beat of the list failed. Rises before the end marker.
+        Level, until reset: a beat of the list failed. Rises before the end marker is taken (in a
+        device of rows alone, in the cycle after that).
     """
 
     def __init__(self, config: Config) -> None:
@@ -54,7 +57,7 @@ class RowListReader(wiring.Component):
             {
                 "start": In(1),
                 "addr": In(config.addr_width),
-                "count": In(32),
+                "count": In(count_bits(config)),
                 "records": In(1),
                 "request": Out(stream.Signature(read_request(config))),
                 "data": In(stream.Signature(read_beat(config))),
@@ -66,7 +69,10 @@ class RowListReader(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         config = self.config
-        m.submodules.reader = reader = LinearReader(config)
+        # Records are those of FILL.
+        words = _RECORD_WORDS if config.hot_table else _KEY_WORDS
+        longest = 4 * words * ((1 << count_bits(config)) - 1)
+        m.submodules.reader = reader = LinearReader(config, longest)
         connect(m, reader.request, flipped(self.request))
         m.d.comb += [
             reader.start.eq(self.start),
@@ -74,14 +80,17 @@ class RowListReader(wiring.Component):
             reader.bytes.eq(Mux(self.records, self.count << 4, self.count << 3)),
         ]
 
-        beat, out = self.data.payload, self.entries
-        running, free, takes, take = Signal(), Signal(), Signal(), Signal()
-        left = Signal(32, reset_less=True)
+        # In a device of rows alone the address unit takes the entry into registers at once.
+        slice_ = (StreamStage if config.hot_table else StreamWire)(row_entry(config))
+        m.submodules.exit = slice_
+        connect(m, slice_.output, flipped(self.entries))
+        beat, out = self.data.payload, slice_.input
+        running, takes, take = Signal(), Signal(), Signal()
+        left = Signal(count_bits(config), reset_less=True)
         more, final = Signal(), Signal()  # left != 0, left == 1: from registers
         whole, consumed = Signal(), Signal()
         m.d.comb += [
-            free.eq(~out.valid | out.ready),
-            takes.eq(running & free & more),
+            takes.eq(running & out.ready & more),
             take.eq(takes & self.data.valid & ~beat.fault),
             # A beat with a fault may go: the list ends with it.
             self.data.ready.eq(takes & consumed),
@@ -91,24 +100,21 @@ class RowListReader(wiring.Component):
         key, record = cut(m, take, final, whole, consumed)
 
         ending = Signal()
-        m.d.comb += ending.eq(running & free & (~more | (self.data.valid & beat.fault)))
         slot = record[:32]
-        entry = Signal(row_entry(config), reset_less=True)
-        m.d.comb += out.payload.eq(entry)
-        with m.If(free):
-            m.d.sync += [
-                out.valid.eq((take & whole) | ending),
-                entry.valid.eq(~ending),
-                entry.last.eq(ending),
-                entry.row.eq(Mux(self.records, record[64:96], key[:32])),
-                entry.table.eq(Mux(self.records, record[32:64], Cat(key[32:63], Const(0, 1)))),
-                entry.hot.eq(self.records | key[63]),
-                entry.slot.eq(slot),
-                entry.bad.eq(self.records & (slot >= config.slots)),
-            ]
+        m.d.comb += [
+            ending.eq(~more | (self.data.valid & beat.fault)),
+            out.valid.eq(running & ((self.data.valid & whole) | ending)),
+            out.payload.valid.eq(~ending),
+            out.payload.last.eq(ending),
+            out.payload.row.eq(Mux(self.records, record[64:96], key[:32])),
+            out.payload.table.eq(Mux(self.records, record[32:64], Cat(key[32:63], Const(0, 1)))),
+            out.payload.hot.eq(self.records | key[63]),
+            out.payload.slot.eq(slot),
+            out.payload.bad.eq(self.records & (slot >= config.slots)),
+        ]
         with m.If(take & whole):
             m.d.sync += [left.eq(left - 1), more.eq(~final), final.eq(left == 2)]
-        with m.If(ending):
+        with m.If(running & out.ready & ending):
             m.d.sync += [running.eq(0), self.fault.eq(more)]
         with m.If(self.start):
             m.d.sync += [

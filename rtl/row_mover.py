@@ -13,6 +13,7 @@ from hotline.rtl.gpu_turns import GpuTurns
 from hotline.rtl.interfaces import (
     Status,
     bus_address,
+    count_bits,
     hot_write,
     read_beat,
     read_request,
@@ -137,7 +138,7 @@ class RowMover(wiring.Component):
                 "read_fault_code": In(Status),
                 "read_fault_addr": In(bus_address(config)),
                 "output": Out(stream.Signature(write_beat(config))),
-                "count": Out(32),
+                "count": Out(count_bits(config)),
                 "done": Out(1),
                 "fault": Out(1),
                 "fault_code": Out(Status),

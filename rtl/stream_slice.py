@@ -9,7 +9,7 @@ __all__ = ["StreamSlice"]
 
 
 class StreamSlice(wiring.Component):
-    """A stream, a cycle later, at full rate. Reset empties it.
+    """A stream, a cycle later, at full rate unless its class says otherwise. Reset empties it.
 
     Parameters
     ----------

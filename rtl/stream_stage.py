@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module
+from amaranth import Module, Signal
 
 from hotline.rtl.stream_slice import StreamSlice
 
@@ -14,10 +14,14 @@ class StreamStage(StreamSlice):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.input.ready.eq(~self.output.valid | self.output.ready)
+        payload = Signal(self.shape, reset_less=True)
+        m.d.comb += [
+            self.input.ready.eq(~self.output.valid | self.output.ready),
+            self.output.payload.eq(payload),
+        ]
         with m.If(self.input.ready):
             m.d.sync += [
                 self.output.valid.eq(self.input.valid),
-                self.output.payload.eq(self.input.payload),
+                payload.eq(self.input.payload),
             ]
         return m

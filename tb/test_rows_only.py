@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from harness.pair import Pair, Table
 
+from hotline.fpga.netlist import netlist
 from hotline.gen.commands import Flag, Opcode, is_built
 from hotline.gen.config import Config, RowsConfig
 from hotline.gen.presets import SUBSETS, preset
@@ -61,9 +63,22 @@ def test_short_addresses_are_for_these_alone() -> None:
 
 
 def test_rtl_against_golden(seed: int) -> None:
-    """GATHER and SCATTER at random; every command that is not built; addresses that are too far."""
+    """GATHER and SCATTER at random; every command that is not built; bad descriptors."""
+    _run(seed)
+
+
+@pytest.mark.slow
+def test_netlist(seed: int) -> None:
+    """The same with the cells of an iCE40; in them are both buffers of the read engine."""
+    mapped = netlist(ROWS, "ice40")
+    assert mapped.verilog.count("read_engine.port0.beats") and mapped.cells["SB_RAM40_4K"] >= 8
+    _run(seed, verilog=mapped.with_models(), optimise=False)
+
+
+def _run(seed: int, **options: Any) -> None:
     rng = np.random.default_rng(seed)
-    pair = Pair(ROWS, rng, size=MEMORY, timing=BusTiming.rough(seed), random_state=True)
+    timing = BusTiming.rough(seed)
+    pair = Pair(ROWS, rng, size=MEMORY, timing=timing, random_state=True, **options)
     try:
         tables = [(40, 64), (57, 20)]
         for number, (rows, size) in enumerate(tables):
@@ -85,6 +100,17 @@ def test_rtl_against_golden(seed: int) -> None:
                     count=count, num_tables=2, lists=lists, rows=dense,
                 )
             )  # fmt: skip
+        # A count that needs more bits than an address: the list goes on until its third key.
+        pair.release(floor)
+        lists, dense = pair.allocate(64), pair.allocate(1 << 10)
+        pair.put(lists, np.array([1, 2, 60], np.uint64))
+        error = pair.execute(
+            Descriptor(
+                opcode=Opcode.GATHER, count=(1 << 17) + 2, num_tables=2, lists=lists, rows=dense
+            )
+        )
+        assert isinstance(error, CommandError)
+        assert error.status == StatusCode.INDEX_RANGE and error.info == 60
         for code in Opcode:
             if not is_built(ROWS, code):
                 error = pair.execute(Descriptor(opcode=code, num_tables=1, lists=lists))
@@ -96,6 +122,9 @@ def test_rtl_against_golden(seed: int) -> None:
             (Descriptor(opcode=Opcode.GATHER, num_tables=1, lists=1 << 17, rows=dense), 8),
             (Descriptor(opcode=Opcode.SCATTER, num_tables=1, lists=lists, rows=1 << 40), 10),
             (Descriptor(opcode=Opcode.SCATTER, num_tables=3, lists=lists, rows=dense), 2),
+            (Descriptor(opcode=Opcode.GATHER, num_tables=1 << 20 | 2, lists=lists, rows=dense), 2),
+            (Descriptor(opcode=Opcode.GATHER, num_tables=2, lists=lists + 8, rows=dense), 8),
+            (Descriptor(opcode=Opcode.GATHER, num_tables=2, lists=lists, rows=dense + 32), 10),
         ):
             error = pair.execute(wrong)
             assert isinstance(error, CommandError)
