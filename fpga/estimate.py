@@ -190,7 +190,9 @@ def _map(
     source, result = folder / "design.v", folder / "mapped.json"
     source.write_text(verilog)
     if target == "xcup":
-        steps = [f"synth_xilinx -family xcup -uram -noiopad -noclkbuf -top {_TOP}"]
+        synthesis = f"synth_xilinx -family xcup -uram -noiopad -noclkbuf -top {_TOP} -run"
+        # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
+        steps = [f"{synthesis} begin:map_luts", "opt_clean -purge", f"{synthesis} map_luts:"]
     else:
         steps = [
             f"hierarchy -top {_TOP}", "proc", "opt_expr", "opt_clean", "wreduce", "peepopt",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -272,6 +273,8 @@ def board_sim_command(
     config, name = configuration(preset_name, config_file, board_preset(board_name))
     from hotline.host.board_simulator import BoardSimulator, PseudoTerminal
 
+    # A shell that starts it in the background would have it ignore the signal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console()
     with console.status(f"building the simulation of {name} on {board_name}"):
         simulator = BoardSimulator(config, chosen, cycles_per_bit)
