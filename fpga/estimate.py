@@ -190,9 +190,15 @@ def _map(
     source, result = folder / "design.v", folder / "mapped.json"
     source.write_text(verilog)
     if target == "xcup":
-        synthesis = f"synth_xilinx -family xcup -uram -noiopad -noclkbuf -top {_TOP} -run"
-        # Without the names that nothing needs: with them abc9 fails an assertion on some designs.
-        steps = [f"{synthesis} begin:map_luts", "opt_clean -purge", f"{synthesis} map_luts:"]
+        # From there on as `synth_xilinx`, but with `abc`: `abc9` takes seconds for each of hundreds
+        # of modules, and what it is better at, the clock, is not asked for here.
+        steps = [
+            f"synth_xilinx -family xcup -uram -noiopad -noclkbuf -top {_TOP} -run begin:map_luts",
+            "opt_clean -purge", "opt_expr -mux_undef -noclkinv", "abc -luts 2:2,3,6:5,10,20",
+            "clean", "xilinx_srl -fixed -minlen 3",
+            "techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6",
+            "xilinx_dffopt", "opt_lut_ins -tech xilinx", "clean", "blackbox =A:whitebox",
+        ]  # fmt: skip
     else:
         steps = [
             f"hierarchy -top {_TOP}", "proc", "opt_expr", "opt_clean", "wreduce", "peepopt",
