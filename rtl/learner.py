@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.interfaces import HotOp, hot_request, hot_response, key_group
-from hotline.rtl.register_slice import register_slice
 from hotline.rtl.sample_packer import SamplePacker
-from hotline.rtl.sample_random import SampleRandom
-from hotline.rtl.sample_reference import SampleReference, sample_score
+from hotline.rtl.sample_replay import SampleReplay, group_entries
 
 __all__ = ["LearnMode", "Learner"]
 
@@ -69,7 +67,7 @@ class Learner(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.depth = config.learn_group * -(-config.max_sample_keys // config.lanes)
+        self.depth = group_entries(config)
         super().__init__(
             {
                 "start": In(1),
@@ -179,20 +177,34 @@ class Learner(wiring.Component):
                 with m.If(settled):
                     m.next = "IDLE"
 
-        context = Signal(request.payload.learn.shape())
+        with m.If(fetch):
+            m.d.sync += place.eq(place + 1)
         with m.If(restart):
             m.d.sync += [filled.eq(0), place.eq(0), samples.eq(0)]
         if aware:
-            self._replay_samples(
-                m, answer, samples, place, fetch, replayed, restart, applying, free, context
-            )
+            m.submodules.replay = replay = SampleReplay(config)
+            m.d.comb += [
+                replay.clear.eq(self.clear),
+                replay.restart.eq(restart),
+                replay.response.eq(self.hot_response.payload),
+                replay.lookup.eq(
+                    self.hot_response.valid & (self.hot_response.payload.op == HotOp.LOOKUP)
+                ),
+                replay.summed.eq(answer["valid"]),
+                replay.ends.eq(answer["ends"]),
+                replay.misses.eq(answer["misses"]),
+                replay.samples.eq(samples),
+                replay.applying.eq(applying),
+                replay.free.eq(free),
+                replay.place.eq(place),
+                fetch.eq(replay.fetch),
+                replayed.eq(replay.replayed),
+            ]
         else:
             m.d.comb += [
                 fetch.eq(applying & free & (place != filled)),
                 replayed.eq(place == filled),
             ]
-            with m.If(fetch):
-                m.d.sync += place.eq(place + 1)
 
         with m.If(applying):
             m.d.comb += send.eq(fetched & free)
@@ -204,13 +216,9 @@ class Learner(wiring.Component):
                     request.payload.group.key.eq(entry.key),
                     request.payload.group.meta.count.eq(entry.count),
                     request.payload.group.meta.split.eq(entry.count),
-                    request.payload.learn.eq(context),
                 ]
                 if aware:
-                    m.d.sync += [
-                        request.payload.learn.hit.eq(self._mask),
-                        void.eq(self._all_hit & ~context.x_zero),
-                    ]
+                    m.d.sync += [request.payload.learn.eq(replay.context), void.eq(replay.void)]
         return m
 
     # ---- answers --------------------------------------------------------------------------
@@ -265,7 +273,7 @@ class Learner(wiring.Component):
     def _entries(
         self, m: Module, filled: Signal, place: Signal, store: Signal, fetch: Signal
     ) -> data.View:
-        """The keys of the group, and the phase-1 hits of the same entries."""
+        """The keys of the group."""
         config = self.config
         shape = data.StructLayout(
             {
@@ -288,157 +296,4 @@ class Learner(wiring.Component):
             read.addr.eq(place[: len(Signal(address))]),
             read.en.eq(fetch),
         ]
-        if config.sample_aware:
-            m.submodules.hits = hits = Memory(
-                shape=data.StructLayout({"hit": config.lanes, "all": 1}),
-                depth=depth,
-                init=[],
-                attrs={"no_rw_check": 1},
-            )
-            self._hit_write, hit_read = hits.write_port(), hits.read_port()
-            m.d.comb += [hit_read.addr.eq(read.addr), hit_read.en.eq(fetch)]
-            self._mask, self._all_hit = hit_read.data.hit, hit_read.data.all
         return read.data
-
-    # ---- samples --------------------------------------------------------------------------
-
-    def _replay_samples(
-        self,
-        m: Module,
-        answer: dict[str, Signal],
-        samples: Signal,
-        place: Signal,
-        fetch: Signal,
-        replayed: Signal,
-        restart: Signal,
-        applying: Signal,
-        free: Signal,
-        context: Signal,
-    ) -> None:
-        """Notes the misses and the end of each sample in phase 1; walks the samples in phase 2."""
-        config = self.config
-        response = self.hot_response
-        lookup = response.valid & (response.payload.op == HotOp.LOOKUP)
-
-        # Phase 1: hits by entry, as they come; the sample's record when its sum is there.
-        answered = Signal(range(self.depth + 1))
-        m.d.comb += [
-            self._hit_write.addr.eq(answered[: len(self._hit_write.addr)]),
-            self._hit_write.data.hit.eq(response.payload.hit),
-            self._hit_write.data.all.eq(
-                Cat(
-                    response.payload.hit[i] | (response.payload.meta.count <= i)
-                    for i in range(config.lanes)
-                ).all()
-            ),
-            self._hit_write.en.eq(lookup & (response.payload.meta.count != 0)),
-        ]
-        with m.If(self._hit_write.en):
-            m.d.sync += answered.eq(answered + 1)
-        ends = [Signal.like(answered, name=f"end_{i}") for i in range(2)]
-        misses = Signal(range(config.max_sample_keys + 1))
-        so_far = Signal.like(misses)
-        known = Signal.like(samples)
-        record = data.StructLayout({"misses": misses.shape(), "end": answered.shape()})
-        m.submodules.samples = memory = Memory(
-            shape=record, depth=max(2, config.learn_group), init=[], attrs={"no_rw_check": 1}
-        )
-        write, read = memory.write_port(), memory.read_port()
-        m.d.sync += [ends[0].eq(answered + self._hit_write.en), ends[1].eq(ends[0])]
-        m.d.comb += [
-            so_far.eq(misses + answer["misses"]),
-            write.en.eq(answer["ends"]),
-            write.addr.eq(known[: len(write.addr)]),
-            write.data.misses.eq(so_far),
-            write.data.end.eq(ends[1]),
-        ]
-        with m.If(answer["valid"] & ~applying):
-            m.d.sync += misses.eq(Mux(answer["ends"], 0, so_far))
-            with m.If(answer["ends"]):
-                m.d.sync += known.eq(known + 1)
-
-        # Phase 2: records -> scores and random words, the sample's end beside them.
-        m.submodules.random = random = SampleRandom(config)
-        m.submodules.reference = reference = SampleReference(config)
-        m.d.comb += [random.clear.eq(self.clear), reference.clear.eq(self.clear)]
-        asked, left = Signal.like(samples), Signal.like(samples)
-        read_valid = Signal()
-        step = reference.misses.ready
-        m.d.comb += [
-            read.addr.eq(asked[: len(read.addr)]),
-            read.en.eq(step),
-            reference.misses.valid.eq(read_valid),
-            reference.misses.payload.eq(read.data.misses),
-        ]
-        end_1, end_2, end_3 = (Signal.like(answered, name=f"stop_{i}") for i in range(3))
-        with m.If(step):
-            m.d.sync += [
-                read_valid.eq(applying & (asked != samples)),
-                end_1.eq(read.data.end),
-                end_2.eq(end_1),
-                end_3.eq(end_2),
-            ]
-            with m.If(applying & (asked != samples)):
-                m.d.sync += asked.eq(asked + 1)
-
-        # Here end the decisions of the request register.
-        replay = data.StructLayout(
-            {
-                "score": sample_score(config),
-                "random": 16,
-                "length": answered.shape(),
-            }
-        )
-        m.submodules.scored = scored = register_slice(config, replay)
-        into, before = scored.input, Signal.like(answered)  # end of the sample before
-        both = Signal()
-        m.d.comb += [
-            both.eq(reference.scores.valid & random.words.valid),
-            into.valid.eq(both),
-            into.payload.score.eq(reference.scores.payload),
-            into.payload.random.eq(random.words.payload),
-            into.payload.length.eq(end_3 - before),
-            reference.scores.ready.eq(both & into.ready),
-            random.words.ready.eq(both & into.ready),
-        ]
-        with m.If(both & into.ready):
-            m.d.sync += before.eq(end_3)
-
-        # The sample at hand, with its entries to go: none, or one.
-        sample, valid = Signal(replay), Signal()
-        none, one, over = Signal(), Signal(), Signal()
-        ready = applying & free & valid
-        m.d.comb += [
-            fetch.eq(ready & ~none),
-            over.eq(ready & (none | one)),
-            scored.output.ready.eq(~valid | over),
-            replayed.eq(left == samples),
-        ]
-        with m.If(scored.output.ready):
-            length = scored.output.payload.length
-            m.d.sync += [
-                valid.eq(scored.output.valid),
-                sample.eq(scored.output.payload),
-                none.eq(length == 0),
-                one.eq(length == 1),
-            ]
-        with m.Elif(fetch):
-            m.d.sync += [sample.length.eq(sample.length - 1), one.eq(sample.length == 2)]
-        with m.If(fetch):
-            m.d.sync += [
-                place.eq(place + 1),
-                context.x_zero.eq(sample.score.x_zero),
-                context.y.eq(sample.score.y),
-                context.random.eq(sample.random),
-            ]
-        with m.If(over):
-            m.d.sync += left.eq(left + 1)
-        with m.If(restart):
-            m.d.sync += [
-                answered.eq(0),
-                known.eq(0),
-                misses.eq(0),
-                asked.eq(0),
-                left.eq(0),
-                before.eq(0),
-            ]
