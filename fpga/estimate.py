@@ -194,7 +194,7 @@ def _map(
         # of modules, and what it is better at, the clock, is not asked for here.
         steps = [
             f"synth_xilinx -family xcup -uram -noiopad -noclkbuf -top {_TOP} -run begin:map_luts",
-            "opt_clean -purge", "opt_expr -mux_undef -noclkinv", "abc -luts 2:2,3,6:5,10,20",
+            "opt_expr -mux_undef -noclkinv", "abc -luts 2:2,3,6:5,10,20",
             "clean", "xilinx_srl -fixed -minlen 3",
             "techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6",
             "xilinx_dffopt", "opt_lut_ins -tech xilinx", "clean", "blackbox =A:whitebox",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pyosys
 
 from hotline.fpga import tools
-from hotline.fpga.tools import map_to_cells
+from hotline.fpga.tools import cell_counts, map_to_cells
 from hotline.gen.config import Config
 from hotline.host.cache import cache_folder
 from hotline.host.verilated_build import design_verilog
@@ -103,11 +102,10 @@ def netlist(config: Config, family: str, cache: str | Path | None = None) -> Net
     key = build_key(verilog, *recipe, family, _version())
 
     def build(folder: Path) -> None:
-        made = synthesise(verilog, _TOP, family, folder)
-        (folder / "types.json").write_text(json.dumps(made.cells))
+        synthesise(verilog, _TOP, family, folder)
 
     folder = cached_build(cache_folder(cache), f"netlist-{key}", build)
-    cells = json.loads((folder / "types.json").read_text())
+    cells = cell_counts(folder / "cells.json")
     return Netlist((folder / "netlist.v").read_text(), cells, family)
 
 

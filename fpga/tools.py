@@ -15,7 +15,7 @@ from pyosys import libyosys
 __all__ = [
     "ECP5_PLACER",
     "FlowError",
-    "count_cells",
+    "cell_counts",
     "find_tool",
     "map_to_cells",
     "run_tool",
@@ -119,12 +119,13 @@ def map_to_cells(source: Path, top: str, family: str, write: str) -> dict[str, i
     *passes, synthesis = _MAPPING[family]
     commands = [f"read_verilog {source}", f"hierarchy -top {top}", "proc", *passes]
     design = run_yosys([*commands, f"{synthesis} -top {top}", write])
-    return count_cells(design, source.with_name("cells.json"))
+    statistics = source.with_name("cells.json")
+    libyosys.Pass.call(design, f"tee -q -o {statistics} stat -json")
+    return cell_counts(statistics)
 
 
-def count_cells(design: libyosys.Design, file: Path) -> dict[str, int]:
-    """How many cells of each type there are in a design; `file` gets the statistics of yosys."""
-    libyosys.Pass.call(design, f"tee -q -o {file} stat -json")
+def cell_counts(file: Path) -> dict[str, int]:
+    """How many cells of each type there are, by the statistics of yosys in `file`."""
     text = file.read_text()
     modules = json.loads(text[text.index("{") :])
     cells = modules["design"]["num_cells_by_type"]

@@ -200,7 +200,7 @@ class Aligner(wiring.Component):
         out, beats = self.output, self.beats
         advance = Signal()
         tail, tail_first = Signal(), Signal()
-        alone = Signal()  # a tail with which no beat can be taken
+        alone = Signal()  # tail & early, from a register: no beat is taken with such a tail
         tail_shape = Signal.like(shape)
         second, own, end = Signal(), Signal(), Signal()
         filled, ends = Signal(), Signal()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -106,8 +108,7 @@ class JobDecoder(wiring.Component):
         opcode, flags = words[0][0:8], words[0][8:16]
         last, takes_count = Signal(), Signal()
 
-        def runs(*codes: Opcode) -> Value:
-            return is_command(self.config, opcode, *codes)
+        runs = partial(is_command, self.config, opcode)
 
         def flag(of: Opcode, bit: Flag) -> Value:
             return runs(of) & (flags & known_flags(self.config, of) & bit).any()

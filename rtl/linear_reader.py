@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config, log2
 from hotline.rtl.burst import aligned_beats, beat_bits, room_in_burst
 from hotline.rtl.interfaces import BURST_BITS, bus_address, read_request
+from hotline.rtl.stream_stage import StreamStage
 
 __all__ = ["LinearReader"]
 
@@ -66,22 +67,19 @@ class LinearReader(wiring.Component):
         left = Signal(self._length_bits - low, reset_less=True)
         part = Signal()
         room, beats = Signal(BURST_BITS), Signal(BURST_BITS)
-        final, move, running = Signal(), Signal(), Signal()
-        request = self.request
-        burst = Signal(read_request(config), reset_less=True)
+        final, running = Signal(), Signal()
+        m.submodules.exit = leaving = StreamStage(read_request(config))
+        wiring.connect(m, leaving.output, wiring.flipped(self.request))
+        request = leaving.input
         m.d.comb += [
-            request.payload.eq(burst),
             room.eq(room_in_burst(config, place)),
             final.eq((left < room) | ((left == room) & ~part)),
             beats.eq(Mux(final, left[:BURST_BITS] + part, room)),
-            move.eq(~request.valid | request.ready),
+            request.valid.eq(running & ((left != 0) | part)),
+            request.payload.addr.eq(Cat(Const(0, low), place)),
+            request.payload.beats.eq(beats),
         ]
-        with m.If(move):
-            m.d.sync += [
-                request.valid.eq(running & ((left != 0) | part)),
-                burst.addr.eq(Cat(Const(0, low), place)),
-                burst.beats.eq(beats),
-            ]
+        with m.If(request.ready):
             with m.If(running):
                 # After the first burst the place is a multiple of the limit: no wide adder.
                 m.d.sync += [

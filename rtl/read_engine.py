@@ -21,6 +21,7 @@ from hotline.rtl.interfaces import (
 from hotline.rtl.one_hot import one_hot_select
 from hotline.rtl.read_port import ReadPort
 from hotline.rtl.round_robin import next_grant
+from hotline.rtl.small_fifo import room_after
 from hotline.rtl.stream_register import StreamRegister
 from hotline.rtl.stream_stage import StreamStage
 from hotline.rtl.window_check import WindowCheck
@@ -245,20 +246,15 @@ class ReadEngine(wiring.Component):
         # them. Slots are plenty: there, room may come back a cycle late.
         flying = Signal(range(config.read_outstanding + 1))
         unretired = Signal(range(self._slots + 1))
-        full, nearly_full, issued = Signal(), Signal(), Signal()
-        limit = config.read_outstanding
-        m.d.comb += [
-            full.eq(Mux(issued, flying == limit - 1, flying == limit)),
-            nearly_full.eq(Mux(issued, flying == limit - 2, flying == limit - 1)),
-            self.idle.eq(~first.valid & ~second_valid & ~issued & (unretired == 0)),
-        ]
+        issued = Signal()
+        m.d.comb += self.idle.eq(~first.valid & ~second_valid & ~issued & (unretired == 0))
         m.d.sync += [
             # A burst counts a cycle late, too; those that return meanwhile are older.
             flying.eq(flying + issued - self._returned),
             issued.eq(issue),
             unretired.eq(unretired + issued - self._retired),
             room.eq(
-                (self._returned | ~(full | (nearly_full & issue)))
+                room_after(flying + issued, config.read_outstanding, issue, self._returned)
                 & (unretired + issued < self._slots - 1)
                 & ~self._clearing
             ),

@@ -121,9 +121,9 @@ class ReadPort(wiring.Component):
             turn.eq(refused & ~self._failed & (self._ready == self._fault_start)),
         ]
         # Of one register, since all that may be issued depends on it.
-        faulted = Signal()
-        fault = faulted | self.refuse | (self.retire & self.retire_fault)
-        m.d.sync += [faulted.eq(fault), self.blocked.eq(fault | self.halt)]
+        m.d.sync += self.blocked.eq(
+            refused | self._failed | self.refuse | (self.retire & self.retire_fault) | self.halt
+        )
         with m.If(self.refuse):
             m.d.sync += [
                 refused.eq(1),

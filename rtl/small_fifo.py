@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SmallFIFO"]
+__all__ = ["SmallFIFO", "room_after"]
+
+
+def room_after(level: ValueLike, limit: int, put: Value, take: Value) -> Value:
+    """Whether there are fewer than `limit` items in the next cycle, without the adder of `level`.
+
+    `put` only if there are fewer now.
+    """
+    level = Value.cast(level)
+    return take | ~((level == limit) | ((level == limit - 1) & put))
 
 
 class SmallFIFO(wiring.Component):
@@ -47,9 +56,8 @@ class SmallFIFO(wiring.Component):
         m.submodules.fifo = fifo = SyncFIFO(width=len(payload), depth=self._depth)
         # As fifo.w_rdy and fifo.r_rdy, but from registers.
         room, some, put, take = Signal(init=1), Signal(), Signal(), Signal()
-        full, nearly_full = fifo.level == self._depth, fifo.level == self._depth - 1
         m.d.sync += [
-            room.eq(take | ~(full | (nearly_full & put))),
+            room.eq(room_after(fifo.level, self._depth, put, take)),
             some.eq(put | self.more | (some & ~take)),
         ]
         m.d.comb += [

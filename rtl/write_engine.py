@@ -13,7 +13,7 @@ from hotline.rtl.axi import BURST_INCR, CACHE, PROT, axi_size, axi_write
 from hotline.rtl.burst import burst_limit
 from hotline.rtl.interfaces import Status, bus_address, windows, write_beat
 from hotline.rtl.round_robin import next_grant
-from hotline.rtl.small_fifo import SmallFIFO
+from hotline.rtl.small_fifo import SmallFIFO, room_after
 from hotline.rtl.stream_register import StreamRegister
 from hotline.rtl.window_check import WindowCheck
 
@@ -165,10 +165,9 @@ class WriteEngine(wiring.Component):
             with m.If(grant[i]):
                 m.d.comb += chosen.eq(channel.payload)
             level = Signal(range(depth + 1), name=f"level{i}")
-            full, nearly_full = level == depth, level == depth - 1
             m.d.sync += [
                 level.eq(level + take[i] - self._freed[i]),
-                room[i].eq(self._freed[i] | ~(full | (nearly_full & take[i]))),
+                room[i].eq(room_after(level, depth, take[i], self._freed[i])),
             ]
             with m.If(level != 0):
                 m.d.comb += self._occupied.eq(1)
