@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
+from amaranth.lib.data import View
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import ceil_log2
@@ -90,20 +91,14 @@ class FloatAdder(wiring.Component):
             big.eq(Mux(swap, self.b, self.a)),
             small.eq(Mux(swap, self.a, self.b)),
         ]
-        # Both differences, so that neither waits for the comparison.
-        scale_a, scale_b, a_b, b_a, distance = (Signal(fmt.exponent_bits) for _ in range(5))
-        m.d.comb += [
-            scale_a.eq(fmt.scale(a)),
-            scale_b.eq(fmt.scale(b)),
-            a_b.eq(scale_a - scale_b),
-            b_a.eq(scale_b - scale_a),
-            distance.eq(Mux(swap, b_a, a_b)),
-        ]
-        # From a certain distance on the whole operand is shifted out.
-        size = ceil_log2(fmt.significand_bits + _EXTRA)
-        far = distance[size:].any()
-        subtract = big.sign ^ small.sign
-        low = Cat(Const(0, _EXTRA), fmt.significand(small))
+        scale_a, scale_b = Signal(fmt.exponent_bits), Signal(fmt.exponent_bits)
+        m.d.comb += [scale_a.eq(fmt.scale(a)), scale_b.eq(fmt.scale(b))]
+        # Both ways, so that neither waits for the comparison.
+        a_b, b_a = Signal(fmt.exponent_bits), Signal(fmt.exponent_bits)
+        m.d.comb += [a_b.eq(scale_a - scale_b), b_a.eq(scale_b - scale_a)]
+        small_a, places_a = self._shift_once(a, b_a)
+        small_b, places_b = self._shift_once(b, a_b)
+        subtract = a.sign ^ b.sign
         return {
             "sign": big.sign,
             "subtract": subtract,
@@ -111,10 +106,20 @@ class FloatAdder(wiring.Component):
             "cancels": fmt.is_special(small) & subtract,
             "scale": Mux(swap, scale_b, scale_a),
             "big": fmt.significand(big),
-            # The first level of the shifter fits in here; it drops nothing yet.
-            "small": Mux(distance[0] | far, shift_right(low, 1), low),
-            "places": Cat(place | far for place in distance[1:size]),
+            "small": Mux(swap, small_a, small_b),
+            "places": Mux(swap, places_a, places_b),
         }
+
+    def _shift_once(self, small: View, distance: Signal) -> tuple[Value, Value]:
+        """(the significand, with the first level of the shifter, which drops nothing yet; the other
+        places of the distance)"""
+        fmt = self.format
+        # From a certain distance on the whole operand is shifted out.
+        size = ceil_log2(fmt.significand_bits + _EXTRA)
+        far = distance[size:].any()
+        low = Cat(Const(0, _EXTRA), fmt.significand(small))
+        shifted = Mux(distance[0] | far, shift_right(low, 1), low)
+        return shifted, Cat(place | far for place in distance[1:size])
 
     def _sum(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
         """The smaller significand, aligned, added to or taken from the bigger one."""

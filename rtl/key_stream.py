@@ -23,6 +23,7 @@ from hotline.rtl.length_checker import KeyMode, LengthChecker, length_token
 from hotline.rtl.linear_reader import LinearReader
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.stream_stage import StreamStage
 
 __all__ = ["KeyMode", "KeyStream"]
 
@@ -132,6 +133,9 @@ class KeyStream(wiring.Component):
         # Here ends the stall of the gearbox.
         m.submodules.beats = beats = register_slice(config, read_beat(config))
         wiring.connect(m, wiring.flipped(self.index_data), beats.input)
+        # The lengths are summed out of flip-flops.
+        m.submodules.length_beats = lengths = StreamStage(read_beat(config))
+        wiring.connect(m, wiring.flipped(self.length_data), lengths.input)
         m.d.comb += [
             index_reader.start.eq(begin & some),
             index_reader.addr.eq(self.indices),
@@ -143,9 +147,9 @@ class KeyStream(wiring.Component):
             beats.output.ready.eq(gearbox.beats.ready | stopped),
             checker.count.eq(self.count),
             checker.num_keys.eq(self.num_keys),
-            checker.data.payload.eq(self.length_data.payload),
-            checker.data.valid.eq(self.length_data.valid),
-            self.length_data.ready.eq(checker.data.ready | stopped),
+            checker.data.payload.eq(lengths.output.payload),
+            checker.data.valid.eq(lengths.output.valid),
+            lengths.output.ready.eq(checker.data.ready | stopped),
         ]
         for part in (checker, cutter):
             m.d.comb += [

@@ -154,6 +154,7 @@ class ReadEngine(wiring.Component):
         not reach the readers in the same cycle.
         """
         config, count, axi = self._config, len(self._depths), self.axi
+        length_bits = (burst_limit(config) - 1).bit_length()
         step, grant = Signal(), Signal(count, init=1)
         open_, want, taken = Signal(count), Signal(count), Signal(count)
         request = Signal(read_request(config))
@@ -193,7 +194,10 @@ class ReadEngine(wiring.Component):
             new.payload.port.eq(grant),
             new.payload.start.eq(start),
             new.payload.addr.eq(request.addr),
-            new.payload.length.eq(request.beats - 1),
+            # Less one, without a carry chain behind the choice.
+            new.payload.length.eq(
+                Cat(request.beats[i] ^ ~request.beats[:i].any() for i in range(length_bits))
+            ),
             first.ready.eq(step),
         ]
         with m.If(step):

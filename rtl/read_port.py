@@ -102,15 +102,19 @@ class ReadPort(wiring.Component):
         self._read = Signal()
         freed = Signal()
         free = Signal(pointer, init=self._depth)
-        beats = Mux(self.take, self.take_beats, 0)
         m.d.sync += [
             freed.eq(self._read),
-            free.eq(free - beats + freed),
-            self.start.eq(self.start + beats),
+            free.eq(free + freed),
             # One burst more than needed: `free` does not know yet what this cycle takes. So the
             # grant does not wait for the subtraction.
             self.fits.eq(free >= 2 * burst_limit(self._config)),
         ]
+        # The grant comes late, so it only chooses.
+        with m.If(self.take):
+            m.d.sync += [
+                free.eq(free + freed - self.take_beats),
+                self.start.eq(self.start + self.take_beats),
+            ]
 
     def _elaborate_fault(self, m: Module) -> None:
         refused = Signal()

@@ -23,11 +23,14 @@ class StreamRegister(StreamSlice):
             self.output.valid.eq(valid),
             self.output.payload.eq(front),
         ]
+        move = self.output.ready | ~valid
         with m.If(~full):
             m.d.sync += spare.eq(self.input.payload)
-        with m.If(self.output.ready | ~valid):
-            m.d.sync += [valid.eq(full | self.input.valid), full.eq(0)]
-            m.d.sync += front.eq(Mux(full, spare, self.input.payload))
-        with m.Elif(self.input.valid):
-            m.d.sync += full.eq(1)
+        with m.If(move):
+            m.d.sync += [
+                valid.eq(full | self.input.valid),
+                front.eq(Mux(full, spare, self.input.payload)),
+            ]
+        # As gates: the reset pin of a flip-flop is slow, and `output.ready` may come late.
+        m.d.sync += full.eq(~move & (full | self.input.valid))
         return m

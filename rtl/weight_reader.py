@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config, log2
@@ -13,6 +13,7 @@ from hotline.rtl.interfaces import read_beat, read_request
 from hotline.rtl.linear_reader import LinearReader
 from hotline.rtl.row_reader import rows_in_flight
 from hotline.rtl.stream_register import StreamRegister
+from hotline.rtl.stream_stage import StreamStage
 
 __all__ = ["WeightReader"]
 
@@ -82,44 +83,54 @@ class WeightReader(wiring.Component):
         wiring.connect(m, wiring.flipped(self.data), beats.input)
         wiring.connect(m, waiting.output, wiring.flipped(self.weights))
 
-        # Beats before `place` have been passed; the last of them is number `in_all` - 1.
-        place, upcoming, in_all = (Signal(32 - shift, reset_less=True) for _ in range(3))
-        # Out of distributed RAM, since much is to be found out about it.
-        m.submodules.next_pick = next_register = StreamRegister(weight_pick())
-        wiring.connect(m, wiring.flipped(self.picks), next_register.input)
-        beat, next_pick = beats.output, next_register.output
-        pick, picked = Signal(weight_pick(), reset_less=True), Signal()
-        fits, good, gives, passes, ends = Signal(), Signal(), Signal(), Signal(), Signal()
+        # How many beats to pass from the one of the pick before is found a cycle ahead, behind a
+        # register, since picks come out of distributed RAM.
+        m.submodules.next_pick = next_pick = StreamRegister(weight_pick())
+        m.submodules.next_place = next_place = StreamStage(self._place(shift))
+        wiring.connect(m, wiring.flipped(self.picks), next_pick.input)
+        found, ahead, beat = next_pick.output, next_place.output, beats.output
+        in_all, target, before = (Signal(32 - shift, reset_less=True) for _ in range(3))
         m.d.sync += in_all.eq((self.count + (config.data_words - 1)) >> shift)
         m.d.comb += [
+            target.eq(Mux(found.payload.last, in_all, found.payload.number >> shift)),
+            next_place.input.valid.eq(found.valid),
+            next_place.input.payload.beats.eq(target - before),
+            next_place.input.payload.here.eq(target == before),
+            next_place.input.payload.word.eq(found.payload.number[:shift]),
+            next_place.input.payload.last.eq(found.payload.last),
+            found.ready.eq(next_place.input.ready),
+        ]
+        with m.If(found.valid & found.ready):
+            m.d.sync += before.eq(target)
+
+        # The last pick has all beats passed.
+        place, picked = Signal(self._place(shift), reset_less=True), Signal()
+        good, gives, passes, ends = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
             good.eq(beat.valid & ~beat.payload.fault & ~self.done),
-            gives.eq(good & picked & fits),
-            passes.eq(good & picked & ~fits),
-            ends.eq(picked & pick.last & (place == in_all)),
+            gives.eq(good & picked & place.here & ~place.last),
+            passes.eq(good & picked & ~place.here),
+            ends.eq(picked & place.here & place.last),
             waiting.input.valid.eq(gives),
             waiting.input.payload.eq(
-                beat.payload.data.word_select(pick.number[:shift], 32)
-                if shift
-                else beat.payload.data
+                beat.payload.data.word_select(place.word, 32) if shift else beat.payload.data
             ),
             beat.ready.eq(passes),
-            next_pick.ready.eq(~picked | (gives & waiting.input.ready)),
+            ahead.ready.eq(~picked | (gives & waiting.input.ready)),
         ]
         with m.If(beat.valid & beat.payload.fault & ~self.done):
             m.d.sync += self.fault.eq(1)
-        # Whether the pick is in the beat at hand is found a cycle ahead.
-        with m.If(next_pick.ready):
-            m.d.sync += [
-                picked.eq(next_pick.valid),
-                pick.eq(next_pick.payload),
-                fits.eq(~next_pick.payload.last & (next_pick.payload.number >> shift == place)),
-            ]
+        with m.If(ahead.ready):
+            m.d.sync += [picked.eq(ahead.valid), place.eq(ahead.payload)]
         with m.Elif(passes):
-            m.d.sync += fits.eq(~pick.last & (pick.number >> shift == upcoming))
-        with m.If(passes):
-            m.d.sync += [place.eq(upcoming), upcoming.eq(upcoming + 1)]
+            m.d.sync += [place.beats.eq(place.beats - 1), place.here.eq(place.beats == 1)]
         with m.If(self.start):
-            m.d.sync += [place.eq(0), upcoming.eq(1), self.done.eq(0)]
+            m.d.sync += [before.eq(0), self.done.eq(0)]
         with m.Elif(ends):
             m.d.sync += [picked.eq(0), self.done.eq(1)]
         return m
+
+    @staticmethod
+    def _place(shift: int) -> data.StructLayout:
+        """Of a pick: beats to pass, whether that is none, and the word of the beat."""
+        return data.StructLayout({"beats": 32 - shift, "here": 1, "word": shift, "last": 1})

@@ -121,11 +121,13 @@ class WriteEngine(wiring.Component):
         ]
         self._stop = Signal()
         self._freed = Signal(self._channels)
-        self._issue = Signal()
+        self._issue, self._issued = Signal(), Signal()
         self._occupied = Signal()
         self._outside = Signal()
         self._outside_addr = Signal(bus_address(config), reset_less=True)
         m.d.comb += self._stop.eq(self.halt | self.fault)
+        # Whether there is an issue is known late: bursts are counted a cycle later.
+        m.d.sync += self._issued.eq(self._issue)
         self._elaborate_input(m)
         self._elaborate_output(m)
         self._elaborate_response(m)
@@ -172,11 +174,9 @@ class WriteEngine(wiring.Component):
             with m.If(level != 0):
                 m.d.comb += self._occupied.eq(1)
         queued = Signal(range(_QUEUE + 1))
-        queued_next = Signal.like(queued)
         valid, source = Signal(), Signal(count)
         beat = Signal(write_beat(config), reset_less=True)
         # Bursts are counted two cycles late, so three may come that `queue_open` does not know of.
-        m.d.comb += queued_next.eq(queued + (valid & beat.last) - self._issue)
         at_rest = Signal()
         going_on = Mux(stay.any(), grant, next_grant(grant, want))
         m.d.sync += [
@@ -184,7 +184,7 @@ class WriteEngine(wiring.Component):
             # is always the same there: completion records state it (spec section 7).
             at_rest.eq(self.idle),
             grant.eq(Mux(at_rest & ~want.any(), 1, going_on)),
-            queued.eq(queued_next),
+            queued.eq(queued + (valid & beat.last) - self._issued),
             queue_open.eq(queued <= _QUEUE - 3),
         ]
 
@@ -308,7 +308,6 @@ class WriteEngine(wiring.Component):
         newest, oldest = Signal(len(write.addr)), Signal(len(write.addr))
         answered, failed = Signal(2), Signal(2)
         outstanding = Signal(range(limit + 1))
-        still = Signal.like(outstanding)
         m.d.comb += [
             axi.bready.eq(1),
             write.en.eq(self._issue),
@@ -316,18 +315,16 @@ class WriteEngine(wiring.Component):
             write.data.addr.eq(burst.addr),
             write.data.row_end.eq(burst.row_end),
             read.addr.eq(oldest),
-            still.eq(outstanding - answered[1]),
             self.row_written.eq(answered[1] & read.data.row_end),
-            self.idle.eq((outstanding == 0) & (self._stop | ~self._occupied)),
+            self.idle.eq((outstanding == 0) & ~self._issued & (self._stop | ~self._occupied)),
         ]
         m.d.sync += [
             newest.eq(newest + self._issue),
             oldest.eq(oldest + answered[0]),
             answered.eq(Cat(axi.bvalid, answered)),
             failed.eq(Cat(axi.bresp[1], failed)),
-            outstanding.eq(still + self._issue),
-            # Whether there is an issue is known late.
-            self._room.eq(Mux(self._issue, still != limit - 1, still != limit)),
+            outstanding.eq(outstanding + self._issued - answered[1]),
+            self._room.eq(room_after(outstanding + self._issued, limit, self._issue, answered[1])),
         ]
         with m.If(~self.fault):
             with m.If(answered[1] & failed[1]):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from hotline.host import Device
 
 # cocotb's Python inherits sys.path from this process, so the benches are found by their names.
 #: Left to `make regress`, as patterns of test names: the same benches on more shapes, each of which
@@ -63,6 +68,15 @@ def seed() -> int:
     value = default_seed()
     print(f"seed {value}")
     return value
+
+
+@pytest.fixture(params=["golden", "verilator"])
+def device(request: pytest.FixtureRequest, seed: int) -> Iterator[Device]:
+    """:func:`small_device.small_device`, golden and simulated."""
+    from small_device import small_device
+
+    with small_device(request.param, seed) as opened:
+        yield opened
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

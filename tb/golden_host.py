@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotline.gen.config import Config
+from hotline.gen.presets import preset
 from hotline.golden.accelerator import Hotline, Result
 from hotline.golden.descriptor import Descriptor, Opcode, Regions
 from hotline.golden.memory import Memory
@@ -13,6 +14,9 @@ RING, COMPLETION = 0x1000, 0x2000
 INDICES, LENGTHS, WEIGHTS = 0x10000, 0x20000, 0x30000
 LISTS, ROWS, TABLES, HOT = 0x60000, 0xA0000, 0x2000000, 0x4000000
 HOT_SPACING = 0x2000000
+FULL = preset("ecp5").replace(sets=16, dedup_entries=64, max_tables=4, gpus=2, learn_group=2)
+SMALL = FULL.replace(pool=False, scatter_add=False)
+SHAPES = [(50, 64), (300, 12), (7, 40)]
 
 
 class GoldenHost:
@@ -133,3 +137,8 @@ class GoldenHost:
             "nonpopular_slots": self.words(regions.nonpopular_slots, fields["num_keys"] - keys),
             "keys": pairs,
         }
+
+
+def small_host(config: Config = SMALL, seed: int = 0) -> GoldenHost:
+    """With tables of :data:`SHAPES`."""
+    return GoldenHost(config, SHAPES, seed)
