@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.data import View
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import ceil_log2
@@ -96,8 +95,9 @@ class FloatAdder(wiring.Component):
         # Both ways, so that neither waits for the comparison.
         a_b, b_a = Signal(fmt.exponent_bits), Signal(fmt.exponent_bits)
         m.d.comb += [a_b.eq(scale_a - scale_b), b_a.eq(scale_b - scale_a)]
-        small_a, places_a = self._shift_once(a, b_a)
-        small_b, places_b = self._shift_once(b, a_b)
+        # The first level of the shifter fits in here; it drops nothing yet.
+        odd = scale_a[0] ^ scale_b[0]
+        low = Cat(Const(0, _EXTRA), fmt.significand(small))
         subtract = a.sign ^ b.sign
         return {
             "sign": big.sign,
@@ -106,20 +106,16 @@ class FloatAdder(wiring.Component):
             "cancels": fmt.is_special(small) & subtract,
             "scale": Mux(swap, scale_b, scale_a),
             "big": fmt.significand(big),
-            "small": Mux(swap, small_a, small_b),
-            "places": Mux(swap, places_a, places_b),
+            "small": Mux(odd, shift_right(low, 1), low),
+            "places": Mux(swap, self._places(b_a), self._places(a_b)),
         }
 
-    def _shift_once(self, small: View, distance: Signal) -> tuple[Value, Value]:
-        """(the significand, with the first level of the shifter, which drops nothing yet; the other
-        places of the distance)"""
-        fmt = self.format
-        # From a certain distance on the whole operand is shifted out.
-        size = ceil_log2(fmt.significand_bits + _EXTRA)
+    def _places(self, distance: Signal) -> Value:
+        """Places to shift by, without the lowest. From a certain distance on, all of them: at most
+        the top bit is left then, and that in the sticky place."""
+        size = ceil_log2(self.format.significand_bits + _EXTRA + 1)
         far = distance[size:].any()
-        low = Cat(Const(0, _EXTRA), fmt.significand(small))
-        shifted = Mux(distance[0] | far, shift_right(low, 1), low)
-        return shifted, Cat(place | far for place in distance[1:size])
+        return Cat(place | far for place in distance[1:size])
 
     def _sum(self, m: Module, now: SimpleNamespace) -> dict[str, Value]:
         """The smaller significand, aligned, added to or taken from the bigger one."""
