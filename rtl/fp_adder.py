@@ -102,8 +102,9 @@ class FloatAdder(wiring.Component):
         return {
             "sign": big.sign,
             "subtract": subtract,
-            "special": fmt.is_special(big),
-            "cancels": fmt.is_special(small) & subtract,
+            # Where the smaller one is special, so is the bigger one.
+            "special": fmt.is_special(a) | fmt.is_special(b),
+            "cancels": fmt.is_special(a) & fmt.is_special(b) & subtract,
             "scale": Mux(swap, scale_b, scale_a),
             "big": fmt.significand(big),
             "small": Mux(odd, shift_right(low, 1), low),

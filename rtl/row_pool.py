@@ -12,9 +12,9 @@ from hotline.rtl.bag_sums import BagSums, bag_product, bag_queues, delayed_pulse
 from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.fp_format import BINARY32
 from hotline.rtl.fp_multiplier import FloatMultiplier
+from hotline.rtl.register_slice import register_slice
 from hotline.rtl.row_address import row_words_bits
 from hotline.rtl.row_writer import row_place
-from hotline.rtl.stream_register import StreamRegister
 
 __all__ = ["RowPool", "pool_place"]
 
@@ -153,7 +153,7 @@ class RowPool(wiring.Component):
         config = self.config
         shift = log2(config.data_words)
         place, beats = self.places.payload, self.beats
-        m.submodules.weight = weight = StreamRegister(unsigned(32))
+        m.submodules.weight = weight = register_slice(config, unsigned(32))
         wiring.connect(m, wiring.flipped(self.weights), weight.input)
         now = Signal(pool_place(config), reset_less=True)
         length, left = Signal.like(self._length), Signal.like(self._length)
