@@ -8,7 +8,7 @@ PRESET ?= ecp5
 BENCH ?=
 TRAIN ?=
 BOARD ?= ulx3s-85f
-SEEDS ?= 1
+SEEDS ?=
 # More arguments for pip where PyTorch is installed, such as the index of another build of it.
 TORCH_PIP ?=
 
@@ -39,8 +39,8 @@ torchrec: $(VENV)/test.stamp $(VENV)/torch.stamp ## install TorchRec, without CU
 	$(BIN)/python -m pip install --quiet --no-deps $(TORCH_PIP) $(TORCHREC)
 	$(BIN)/python -m pytest -rs tb/test_train_torchrec.py
 
-bitstream: $(VENV)/fpga.stamp ## build for a board (BOARD=ulx3s-85f, ecpix5-85f, ..., PRESET=..., SEEDS=1)
-	$(BIN)/hotline synth --board $(BOARD) --preset $(PRESET) --seeds $(SEEDS) \
+bitstream: $(VENV)/fpga.stamp ## build for a board (BOARD=ulx3s-85f, ecpix5-85f, ..., PRESET=..., SEEDS=...)
+	$(BIN)/hotline synth --board $(BOARD) --preset $(PRESET) $(addprefix --seeds ,$(SEEDS)) \
 		--output build/bitstream --json build/bitstream/$(PRESET)-$(BOARD).json
 
 test: $(VENV)/test.stamp $(VENV)/torch.stamp ## all tests but the long ones (JOBS=2)

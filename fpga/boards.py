@@ -66,6 +66,9 @@ class Board:
         Size of that, a power of two; it begins at :data:`RAM_BASE`.
     baud : int
         Bits a second on the serial line over USB.
+    seeds : int
+        Seeds of place and route that a build tries by default: more than one where that takes
+        seconds, and the clock is near to what can be reached.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Board:
     ram: str
     ram_bytes: int
     baud: int
+    seeds: int = 1
 
     @property
     def baud_divisor(self) -> int:
@@ -116,7 +120,7 @@ BOARDS: dict[str, Board] = {
             name="icebreaker", title="1BitSquared iCEBreaker",
             platform="icebreaker:ICEBreakerPlatform", family="ice40", device="iCE40UP5K",
             package="SG48", speed="", capacity=_UP5K, clock_in_mhz=12.0, core_mhz=24.0,
-            ram="spram", ram_bytes=128 << 10, baud=1_000_000,
+            ram="spram", ram_bytes=128 << 10, baud=1_000_000, seeds=3,
         ),
     )
 }  # fmt: skip

@@ -223,7 +223,17 @@ def synth_command(
         str | None,
         typer.Option("--block", "-b", help=f"Without --board: one of {', '.join(BLOCKS)}."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Place and route with seeds 1 to this.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Place and route with seeds 1 to this. [default: 1, "
+            + ", ".join(
+                f"{board.name}: {board.seeds}" for board in BOARDS.values() if board.seeds > 1
+            )
+            + "]",
+        ),
+    ] = None,
     clock: Annotated[
         float | None,
         typer.Option(min=1, help="Without --board: clock to aim at, in MHz. [default: 100]"),
@@ -247,16 +257,16 @@ def synth_command(
             )
         from hotline.fpga.board_build import run
 
-        run(config, name, board(board_name), output, seeds, json_file, update_baseline)
+        target = board(board_name)
+        run(config, name, target, output, seeds or target.seeds, json_file, update_baseline)
         return
     if update_baseline:
         raise ValueError("--update-baseline stores the figures of a board: it needs --board")
     from hotline.fpga.flow import report
 
     block = block or TOP
-    report(
-        make_block(block, config), f"{block} of {name}", output, seeds, clock or 100.0, json_file
-    )
+    component, title = make_block(block, config), f"{block} of {name}"
+    report(component, title, output, seeds or 1, clock or 100.0, json_file)
 
 
 @app.command("board-sim")
