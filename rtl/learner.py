@@ -26,13 +26,14 @@ class Learner(wiring.Component):
     """Turns a key stream into requests to the hot table, as spec section 5 and `tracker.md` say.
 
     `learn_group` samples are collected; `sample_aware` looks their keys up on the way (phase 1).
-    When the group is complete and free of errors, and all answers are in, it is applied as UPDATE
-    requests with one sample a request (phase 2), and only when all those are answered does the
-    next group begin. UPDATE requests that cannot change anything are not sent: `sample_aware`, all
+    When the group is complete and free of errors, it is applied as UPDATE requests with one sample
+    a request (phase 2), each sample when its look-ups are answered; then the next group begins.
+    That these requests see each other is the hot table's order: it answers each as if all before
+    it were done. UPDATE requests that cannot change anything are not sent: `sample_aware`, all
     keys hit in phase 1, and x != 0. With one-hot samples and aligned groups each phase takes
-    ceil(keys / lanes) cycles a sample (else packing takes another half), plus the latency of the
-    hot table once. LOAD passes keys through. The hot table's `ready` stalls everything,
-    `hot_response` never stalls.
+    ceil(keys / lanes) cycles a sample (else packing takes another half); between them passes what
+    of the hot table's latency phase 1 has not filled. LOAD passes keys through. The hot table's
+    `ready` stalls everything, `hot_response` never stalls.
 
     An error group drops the samples that are not applied. `done` rises when everything that was
     requested is answered, and then holds with the results until the next `start`. R and n stay
@@ -152,22 +153,22 @@ class Learner(wiring.Component):
                         meta.last | (learn & meta.end_a & (samples == config.learn_group - 1))
                     ):
                         m.next = "SETTLE"
+                        with m.If(learn & ~meta.error):
+                            m.next = "APPLY"
+            with m.State("APPLY"):
+                m.d.comb += applying.eq(1)
+                with m.If(replayed & ~fetched):
+                    m.d.comb += restart.eq(1)
+                    m.next = "COLLECT"
+                    with m.If(final):
+                        m.next = "SETTLE"
+                    with m.If(self.abort):
+                        m.next = "DROP"
             with m.State("SETTLE"):
                 with m.If(self.abort):
                     m.next = "DROP"
                 with m.Elif(settled):
                     m.next = "FINISH"
-                    with m.If(learn & ~failed):
-                        m.next = "APPLY"
-            with m.State("APPLY"):
-                m.d.comb += applying.eq(1)
-                with m.If(replayed & ~fetched & settled):
-                    m.d.comb += restart.eq(1)
-                    m.next = "COLLECT"
-                    with m.If(final):
-                        m.next = "FINISH"
-                    with m.If(self.abort):
-                        m.next = "DROP"
             with m.State("FINISH"):
                 with m.If(~self.abort):
                     m.d.sync += [self.done.eq(1), self.error.eq(failed)]
@@ -190,7 +191,7 @@ class Learner(wiring.Component):
                 replay.lookup.eq(
                     self.hot_response.valid & (self.hot_response.payload.op == HotOp.LOOKUP)
                 ),
-                replay.summed.eq(answer["valid"]),
+                replay.summed.eq(answer["counts"]),
                 replay.ends.eq(answer["ends"]),
                 replay.misses.eq(answer["misses"]),
                 replay.samples.eq(samples),
@@ -228,17 +229,17 @@ class Learner(wiring.Component):
         config = self.config
         response = self.hot_response
         update = response.payload.op == HotOp.UPDATE
-        pending = Signal(range(self.depth + config.learn_group + 8))
+        pending = Signal(8)  # as in the hot table
         valid, ends, counts = Signal(), Signal(), Signal()
         hit = Signal(config.lanes)
         number = Signal(range(config.lanes + 1))
         summed = {
             "valid": Signal(name="summed_valid"),
+            "counts": Signal(name="summed_counts"),
             "ends": Signal(name="summed_ends"),
             "hits": Signal(range(config.lanes + 1), name="summed_hits"),
             "misses": Signal(range(config.lanes + 1), name="summed_misses"),
         }
-        sum_counts = Signal()
         total = sum((hit[i] for i in range(1, config.lanes)), hit[0])
         transfer = self.hot_request.valid & self.hot_request.ready
         none = Signal(init=1)  # pending == 0, from a register
@@ -255,10 +256,10 @@ class Learner(wiring.Component):
             summed["ends"].eq(ends & valid),
             summed["hits"].eq(total),
             summed["misses"].eq(number - total),
-            sum_counts.eq(counts & valid),
+            summed["counts"].eq(counts & valid),
         ]
         hits, misses = self.hits, self.misses
-        with m.If(sum_counts):
+        with m.If(summed["counts"]):
             m.d.sync += [
                 hits.eq(hits + summed["hits"]),
                 misses.eq(misses + summed["misses"]),

@@ -25,8 +25,8 @@ class SampleReplay(wiring.Component):
     """Notes the hits of each entry and the misses of each sample, then walks the samples.
 
     Phase 1 (`tracker.md`): the answers to the look-ups come in the order of the entries. Phase 2:
-    an entry is fetched in every cycle with `applying` and `free`, once the score and the random
-    word of its sample are there; `context` and `void` belong to the entry fetched last.
+    an entry is fetched in every cycle with `applying` and `free`, once its sample is answered, and
+    its score and random word are there; `context` and `void` belong to the entry fetched last.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class SampleReplay(wiring.Component):
     lookup : In(1), response : In(hot_response)
         The answer to a look-up.
     summed, ends : In(1), misses : In
-        The misses of an answer have been counted, two cycles after it; it ends a sample.
+        The misses of a look-up have been counted, two cycles after its answer; it ends a sample.
     samples : In
         Samples in the group; stable with `applying`.
     applying : In(1)
-        Phase 2: all answers have been counted.
+        Phase 2: the group is complete, and will be applied.
     free : In(1)
         An entry may be fetched.
     place : In
@@ -87,9 +87,9 @@ class SampleReplay(wiring.Component):
         m = Module()
         end = self._note_hits(m)
         asked = Signal.like(self.samples)
-        record, step = self._note_samples(m, end, asked)
+        record, step, known = self._note_samples(m, end, asked)
         before = Signal.like(end)  # end of the sample before
-        scored = self._score(m, record, step, asked, before)
+        scored = self._score(m, record, step, asked, known, before)
         left = Signal.like(self.samples)
         self._walk(m, scored, left)
         with m.If(self.restart):
@@ -130,9 +130,11 @@ class SampleReplay(wiring.Component):
         m.d.sync += [ends[0].eq(answered + write.en), ends[1].eq(ends[0])]
         return ends[1]
 
-    def _note_samples(self, m: Module, end: Signal, asked: Signal) -> tuple[data.View, Signal]:
+    def _note_samples(
+        self, m: Module, end: Signal, asked: Signal
+    ) -> tuple[data.View, Signal, Signal]:
         """Phase 1: misses and end of each sample, when its sum is there. Phase 2: one after the
-        other; returns the record and when the next one may come.
+        other; returns the record, when the next one may come, and how many are known.
         """
         config = self.config
         misses = Signal(range(config.max_sample_keys + 1))
@@ -154,16 +156,22 @@ class SampleReplay(wiring.Component):
             read.addr.eq(asked[: len(read.addr)]),
             read.en.eq(step),
         ]
-        with m.If(self.summed & ~self.applying):
+        with m.If(self.summed):
             m.d.sync += misses.eq(Mux(self.ends, 0, so_far))
             with m.If(self.ends):
                 m.d.sync += known.eq(known + 1)
         with m.If(self.restart):
             m.d.sync += [misses.eq(0), known.eq(0)]
-        return read.data, step
+        return read.data, step, known
 
     def _score(
-        self, m: Module, record: data.View, step: Signal, asked: Signal, before: Signal
+        self,
+        m: Module,
+        record: data.View,
+        step: Signal,
+        asked: Signal,
+        known: Signal,
+        before: Signal,
     ) -> wiring.PureInterface:
         """Records -> scores and random words, the length of the sample beside them."""
         config = self.config
@@ -175,7 +183,7 @@ class SampleReplay(wiring.Component):
             random.clear.eq(self.clear),
             reference.clear.eq(self.clear),
             step.eq(reference.misses.ready),
-            more.eq(self.applying & (asked != self.samples)),
+            more.eq(self.applying & (asked != known)),
             reference.misses.valid.eq(read_valid),
             reference.misses.payload.eq(record.misses),
         ]

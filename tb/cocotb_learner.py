@@ -106,12 +106,15 @@ class LearnerBench:
         lookups = deque(item for item in self.log if item[0]["op"] == HotOp.LOOKUP.value)
         updates = deque(item for item in self.log if item[0]["op"] == HotOp.UPDATE.value)
         assert len(lookups) + len(updates) == len(self.log)
+        order = [request["op"] for request, _ in self.log]
+        phases: list[int] = []  # ops in the order that the requests must have
         hits = misses = 0
         for first in range(0, len(samples), size):
             group = samples[first : first + size]
             apply = not error or first + size <= len(samples)
             if aborted and not updates:
                 break
+            before = len(lookups), len(updates)
             outcome = []
             if self.config.sample_aware:
                 for sample in group:
@@ -129,6 +132,9 @@ class LearnerBench:
                 for sample in group:
                     number, hit = self._applied(updates, sample)
                     hits, misses = hits + hit, misses + number - hit
+            phases += [HotOp.LOOKUP.value] * (before[0] - len(lookups))
+            phases += [HotOp.UPDATE.value] * (before[1] - len(updates))
+        assert order[: len(phases)] == phases
         assert not updates
         assert error or aborted or not lookups
         return hits, misses
