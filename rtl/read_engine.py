@@ -159,17 +159,13 @@ class ReadEngine(wiring.Component):
         open_, want, taken = Signal(count), Signal(count), Signal(count)
         request = Signal(read_request(config))
         start = Signal(self._pointer_bits)
-        stage = data.StructLayout(
-            {
-                "port": count,
-                "start": self._pointer_bits,
-                "addr": bus_address(config),
-                "length": 8,
-            }
-        )
-        m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(stage)
+        members = {"port": count, "start": self._pointer_bits, "addr": bus_address(config)}
+        asked = data.StructLayout(members | {"beats": range(burst_limit(config) + 1)})
+        stage = data.StructLayout(members | {"length": 8})
+        m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(asked)
         new, first = entry.input, entry.output
         second, second_valid = Signal(stage, reset_less=True), Signal()
+        beats, length = first.payload.beats, Signal(8)
         for i, port in enumerate(self._ports):
             m.d.comb += [
                 port.halt.eq(self.halt),
@@ -188,20 +184,25 @@ class ReadEngine(wiring.Component):
         m.d.comb += [
             check.windows.eq(self.windows),
             check.addr.eq(first.payload.addr),
-            check.length.eq(first.payload.length),
+            check.length.eq(length),
             check.enable.eq(step),
             new.valid.eq(taken.any()),
             new.payload.port.eq(grant),
             new.payload.start.eq(start),
             new.payload.addr.eq(request.addr),
-            # Less one, without a carry chain behind the choice.
-            new.payload.length.eq(
-                Cat(request.beats[i] ^ ~request.beats[:i].any() for i in range(length_bits))
-            ),
+            new.payload.beats.eq(request.beats),
+            # Less one, without a carry chain before that of the check.
+            length.eq(Cat(beats[i] ^ ~beats[:i].any() for i in range(length_bits))),
             first.ready.eq(step),
         ]
         with m.If(step):
-            m.d.sync += [second.eq(first.payload), second_valid.eq(first.valid)]
+            m.d.sync += [
+                second.port.eq(first.payload.port),
+                second.start.eq(first.payload.start),
+                second.addr.eq(first.payload.addr),
+                second.length.eq(length),
+                second_valid.eq(first.valid),
+            ]
 
         drop, refuse, issue, room = Signal(), Signal(), Signal(), Signal()
         blocked = Cat(port.blocked for port in self._ports)
