@@ -110,10 +110,10 @@ def measure(
         "configuration": asdict(config),
         "seed": options.seed,
         "quick": options.quick,
-        "samples": session.size.samples,
         "logs": [
             {"name": traffic.name, "samples": len(traffic.log), "tables": len(traffic.rows),
-             "rows": sum(traffic.rows), "hot_keys": len(traffic.hot_keys)}
+             "rows": sum(traffic.rows), "hot_keys": len(traffic.hot_keys),
+             "mini_batch": session.size.samples_of(len(traffic.rows))}
             for traffic in session.traffics
         ],
         "memory": {"read_latency": 200, "write_latency": Rig.write_latency},
@@ -231,9 +231,10 @@ class _Session:
             yield from outstanding_tasks(size, seed)
             yield from arbiter_tasks(last, seed)
         for traffic in self.traffics:
+            samples = size.samples_of(len(traffic.rows))
             for share in _SHARES:
                 name = f"SPLIT, {round(100 * share)} % popular, {traffic.name}"
-                yield Task("peers", name, partial(split_rates, traffic, size.samples, share))
+                yield Task("peers", name, partial(split_rates, traffic, samples, share))
         rows = f"random rows, tables of {last.name}"
         yield Task("peers", "GATHER", partial(gather_rates, size.rows, rows, seed))
 

@@ -53,7 +53,9 @@ def log_lines(rig: Callable[[], Rig], traffic: LogTraffic, size: Size) -> Iterat
         return Line(command, traffic.name, run)
 
     def learn() -> Measurement:
-        return _learn(ready(), "LEARN", traffic, traffic.batch("LEARN", size.samples))
+        return _learn(
+            ready(), "LEARN", traffic, traffic.batch("LEARN", size.samples_of(len(traffic.rows)))
+        )
 
     for share in (1.0, 0.75, 0.25):
         yield line(share)
@@ -75,7 +77,7 @@ def split_line(
 ) -> Measurement:
     """A SPLIT of samples of a log of which `share` are popular, with GATHER, and GATHER_HOT."""
     name = _split_name(share, gather, hot)
-    batch = traffic.batch(name, size.samples, share)
+    batch = traffic.batch(name, size.samples_of(len(traffic.rows)), share)
     return _split(_prepared(rig, traffic), name, traffic.name, batch, gather, hot)
 
 

@@ -11,7 +11,7 @@ from hotline.host.bench_limits import Limit, Observed, limit_of
 from hotline.host.bench_rig import Rig
 from hotline.host.efficiency import Beats
 
-__all__ = ["AIMS", "RATE_AIMS", "Line", "Measurement", "Size", "Work", "judge"]
+__all__ = ["AIMS", "RATE_AIMS", "TABLES", "Line", "Measurement", "Size", "Work", "judge"]
 
 #: Least efficiency by command (spec section 9 and its addenda), on logs and random rows.
 AIMS = {
@@ -36,6 +36,9 @@ AIMS = {
 #: Least rows a cycle of a GATHER of aligned 64-byte rows, by bits of the bus.
 RATE_AIMS = {64: 0.105, 512: 0.84}
 
+#: Tables of the contract's mini-batches (spec section 9).
+TABLES = 26
+
 #: Cycles that a COMMIT may take besides a cycle for each set: those that any command takes.
 _START_UP = 64
 
@@ -47,11 +50,16 @@ class Size:
     Parameters
     ----------
     samples, rows : int
-        Of a mini-batch, and of a GATHER or SCATTER; the contract's by default.
+        Of a mini-batch of :data:`TABLES` tables, and of a GATHER or SCATTER; the contract's by
+        default.
     """
 
     samples: int = 4096
     rows: int = 10_000
+
+    def samples_of(self, tables: int) -> int:
+        """Samples of a one-hot mini-batch with as many keys, at least, in so many tables."""
+        return -(-self.samples * TABLES // tables)
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _chapter(result: dict[str, Any], images: str) -> Iterable[str]:
         f"Lanes: {config['lanes']}. Bus: {config['data_width']} bits. Hot table: "
         f"{config['sets'] * config['ways']:,} entries, banks: {config['banks']}. Outstanding "
         f"reads: {config['read_outstanding']}.\nConfiguration `{result['config_hash']}`, seed "
-        f"{result['seed']}, mini-batches of {result['samples']} samples."
+        f"{result['seed']}."
     )
     if result["quick"]:
         yield "Measured with `--quick`: there are no aims."
@@ -180,7 +180,8 @@ def _chapter(result: dict[str, Any], images: str) -> Iterable[str]:
     for log in result["logs"]:
         yield (
             f"- {log['name']}: {log['samples']:,} samples, {log['tables']} tables, "
-            f"{log['rows']:,} rows, {log['hot_keys']:,} hot"
+            f"{log['rows']:,} rows, {log['hot_keys']:,} hot; mini-batches of "
+            f"{log['mini_batch']:,} samples"
         )
     if result["lines"]:
         yield f"\n### Commands\n\n{missed(result['lines'])}"

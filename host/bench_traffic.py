@@ -10,6 +10,7 @@ import numpy as np
 from hotline.gen.config import Config, log2
 from hotline.golden.hash import KeyHash
 from hotline.golden.hot_table import HotTable
+from hotline.host.bench_measure import TABLES
 from hotline.host.click_log import ClickLog
 from hotline.host.popularity import popular_samples
 from hotline.rtl.pass_splitter import store_banks
@@ -20,8 +21,8 @@ __all__ = ["Batch", "LogTraffic", "WorstTraffic", "draws"]
 _FILL = 0.75
 #: At most this share of a log's samples is made popular, so that there are others to draw from.
 _POPULAR = 0.75
-#: Tables, rows of each, and keys a sample of the worst case.
-_TABLES, _ROWS = 26, 1 << 20
+#: Rows of each table of the worst case.
+_ROWS = 1 << 20
 
 
 def draws(seed: int, purpose: str) -> np.random.Generator:
@@ -190,7 +191,7 @@ class WorstTraffic:
 
     def __init__(self, config: Config, seed: int) -> None:
         self.config, self.seed = config, seed
-        tables = min(_TABLES, config.max_tables)
+        tables = min(TABLES, config.max_tables)
         self.rows = (min(_ROWS, 1 << config.row_bits),) * tables
         # Equal low bits of z: the same bank of the hot table and of the store of seen keys.
         bits = max(config.bank_bits, log2(store_banks(config)))
