@@ -71,7 +71,7 @@ class HotBank(wiring.Component):
     every operation, port B look-ups only (it shares its address with the writes). An update that
     would read what an earlier one has not written yet waits in S0: `hold` is high, and no port
     of any bank may be given a request in that cycle. Look-ups do not wait: the user gives none
-    within RESULT_LATENCY + 1 cycles after a writing request. Reset empties the pipeline, not
+    fewer than RESULT_LATENCY + 1 cycles after a writing request. Reset empties the pipeline, not
     the memory.
 
     Parameters

@@ -24,6 +24,7 @@ from hotline.rtl.linear_reader import LinearReader
 from hotline.rtl.register_slice import register_slice
 from hotline.rtl.stream_register import StreamRegister
 from hotline.rtl.stream_stage import StreamStage
+from hotline.rtl.stream_wire import StreamWire
 
 __all__ = ["KeyMode", "KeyStream"]
 
@@ -133,8 +134,9 @@ class KeyStream(wiring.Component):
         # Here ends the stall of the gearbox.
         m.submodules.beats = beats = register_slice(config, read_beat(config))
         wiring.connect(m, wiring.flipped(self.index_data), beats.input)
-        # The lengths are summed out of flip-flops.
-        m.submodules.length_beats = lengths = StreamStage(read_beat(config))
+        # The lengths are summed out of flip-flops; on a narrow bus they come out of some.
+        slice_ = StreamWire if config.narrow else StreamStage
+        m.submodules.length_beats = lengths = slice_(read_beat(config))
         wiring.connect(m, wiring.flipped(self.length_data), lengths.input)
         m.d.comb += [
             index_reader.start.eq(begin & some),

@@ -159,13 +159,19 @@ class ReadEngine(wiring.Component):
         open_, want, taken = Signal(count), Signal(count), Signal(count)
         request = Signal(read_request(config))
         start = Signal(self._pointer_bits)
-        members = {"port": count, "start": self._pointer_bits, "addr": bus_address(config)}
-        asked = data.StructLayout(members | {"beats": range(burst_limit(config) + 1)})
-        stage = data.StructLayout(members | {"length": 8})
-        m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(asked)
+        stage = data.StructLayout(
+            {
+                "port": count,
+                "start": self._pointer_bits,
+                "addr": bus_address(config),
+                "beats": range(burst_limit(config) + 1),
+            }
+        )
+        m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(stage)
         new, first = entry.input, entry.output
         second, second_valid = Signal(stage, reset_less=True), Signal()
         beats, length = first.payload.beats, Signal(8)
+        second_length = Signal.like(length, reset_less=True)
         for i, port in enumerate(self._ports):
             m.d.comb += [
                 port.halt.eq(self.halt),
@@ -197,10 +203,8 @@ class ReadEngine(wiring.Component):
         ]
         with m.If(step):
             m.d.sync += [
-                second.port.eq(first.payload.port),
-                second.start.eq(first.payload.start),
-                second.addr.eq(first.payload.addr),
-                second.length.eq(length),
+                second.eq(first.payload),
+                second_length.eq(length),
                 second_valid.eq(first.valid),
             ]
 
@@ -233,7 +237,7 @@ class ReadEngine(wiring.Component):
             bursts.en.eq(issue),
             bursts.addr.eq(number),
             bursts.data.port.eq(second.port),
-            bursts.data.beats.eq(second.length + 1),
+            bursts.data.beats.eq(second.beats),
             bursts.data.addr.eq(second.addr),
         ]
         with m.If(axi.arready):
@@ -243,7 +247,7 @@ class ReadEngine(wiring.Component):
                 axi.arvalid.eq(1),
                 axi.arid.eq(number),
                 axi.araddr.eq(second.addr),
-                axi.arlen.eq(second.length),
+                axi.arlen.eq(second_length),
                 number.eq(number + 1),
             ]
 

@@ -18,6 +18,12 @@ from hotline.rtl.stream_stage import StreamStage
 __all__ = ["WeightReader"]
 
 
+def _place(config: Config) -> data.StructLayout:
+    """Of a pick: beats to pass, whether that is none, and the word of the beat."""
+    shift = log2(config.data_words)
+    return data.StructLayout({"beats": 32 - shift, "here": 1, "word": shift, "last": 1})
+
+
 class WeightReader(wiring.Component):
     """Reads the whole region of weights, and hands out those that are picked.
 
@@ -86,7 +92,7 @@ class WeightReader(wiring.Component):
         # How many beats to pass from the one of the pick before is found a cycle ahead, behind a
         # register, since picks come out of distributed RAM.
         m.submodules.next_pick = next_pick = StreamRegister(weight_pick())
-        m.submodules.next_place = next_place = StreamStage(self._place(shift))
+        m.submodules.next_place = next_place = StreamStage(_place(config))
         wiring.connect(m, wiring.flipped(self.picks), next_pick.input)
         found, ahead, beat = next_pick.output, next_place.output, beats.output
         in_all, target, before = (Signal(32 - shift, reset_less=True) for _ in range(3))
@@ -104,7 +110,7 @@ class WeightReader(wiring.Component):
             m.d.sync += before.eq(target)
 
         # The last pick has all beats passed.
-        place, picked = Signal(self._place(shift), reset_less=True), Signal()
+        place, picked = Signal(_place(config), reset_less=True), Signal()
         good, gives, passes, ends = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             good.eq(beat.valid & ~beat.payload.fault & ~self.done),
@@ -129,8 +135,3 @@ class WeightReader(wiring.Component):
         with m.Elif(ends):
             m.d.sync += [picked.eq(0), self.done.eq(1)]
         return m
-
-    @staticmethod
-    def _place(shift: int) -> data.StructLayout:
-        """Of a pick: beats to pass, whether that is none, and the word of the beat."""
-        return data.StructLayout({"beats": 32 - shift, "here": 1, "word": shift, "last": 1})
