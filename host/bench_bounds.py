@@ -24,8 +24,10 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
     """Of a LEARN on a table that holds `hot_keys` and has learned nothing since CLEAR.
 
     `sample_aware` looks the keys up first, `lanes` a cycle. Updates go sample by sample, `lanes`
-    keys a request, one key a cycle and bank; requests that cannot change anything are not sent
-    (:class:`hotline.rtl.learner.Learner`). The phases of a group follow one another.
+    keys a request, one key a cycle and bank. Keys that hit in a sample with x != 0 change nothing:
+    banks are not asked about them (:class:`hotline.rtl.hot_group.GroupHash`), and requests that
+    have no others are not sent (:class:`hotline.rtl.learner.Learner`). The phases of a group follow
+    one another.
 
     Parameters
     ----------
@@ -45,11 +47,12 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
     hit[:, :length] = hits
     shape = (samples, requests, config.lanes)
     all_hit = hit.reshape(shape).all(axis=2)
-    busiest = _busiest_bank(config, padded.reshape(-1, config.lanes)).reshape(shape[:2])
     if not config.sample_aware:
-        return int(busiest.sum())
+        return int(_busiest_bank(config, padded.reshape(-1, config.lanes)).sum())
+    asked = np.where(hit & surprised[:, None], -1, padded)
+    busiest = _busiest_bank(config, asked.reshape(-1, config.lanes)).reshape(shape[:2])
     sent = ~(all_hit & surprised[:, None])
-    return samples * requests + int(busiest[sent].sum())
+    return samples * requests + int(np.maximum(busiest, 1)[sent].sum())
 
 
 def _phase_1(

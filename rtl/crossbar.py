@@ -76,7 +76,6 @@ class Crossbar(wiring.Component):
         update = Signal()
         recent = Signal(RESULT_LATENCY)
         m.d.comb += update.eq(group.op != HotOp.LOOKUP)
-        present = [group.meta.count > lane for lane in lanes]
 
         contexts = SyncFIFOBuffered(
             width=len(Value.cast(Signal(group_context(config)))), depth=_GROUPS
@@ -115,12 +114,12 @@ class Crossbar(wiring.Component):
                     ~hold
                     & Mux(
                         updating,
-                        present[lane] & ~issued[lane],
+                        group.asked[lane] & ~issued[lane],
                         queue.r_rdy & ~recent.any(),
                     )
                 ),
                 queue.w_data.eq(own),
-                queue.w_en.eq(self.request.valid & ~update & space & present[lane]),
+                queue.w_en.eq(self.request.valid & ~update & space & group.asked[lane]),
                 queue.r_en.eq(granted[lane] & ~updating),
             ]
             heads.append(head)
@@ -211,7 +210,7 @@ class Crossbar(wiring.Component):
             # Room for the groups in `contexts` and for one that is being issued.
             outcome = SyncFIFOBuffered(width=config.ways, depth=_GROUPS + 2)
             m.submodules[f"outcome_{lane}"] = outcome
-            mine = front.meta.count > lane
+            mine = front.asked[lane]
             m.d.comb += [
                 outcome.w_en.eq(arrived[lane]),
                 outcome.w_data.eq(arrivals.word_select(lane, config.ways)),

@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
 from hotline.rtl.feistel import hash_count
-from hotline.rtl.hot_bank import HotBank, hash_array, index_width
+from hotline.rtl.hot_bank import HotBank, hash_array
 from hotline.rtl.hot_group import bank_of
-from hotline.rtl.hot_update import BankOp, entry_layout
+from hotline.rtl.hot_update import BankOp, entry_layout, index_width
 from hotline.rtl.interfaces import HotOp, learn_context
 from hotline.rtl.one_hot import one_hot_first
 

@@ -10,6 +10,9 @@ S3  outcome registers; choose the victim, decide which ways change
 S4  decision registers: the results leave here; select what to write
 S5  write registers drive the memory's write port
 ==  =====================================================================================
+
+With more than two lanes, what S4 and S5 write also goes to the entry registers of a request that
+has read the same set before.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hotline.gen.config import Config
+from hotline.rtl.entry_forward import EntryForward
 from hotline.rtl.feistel import hash_count
 from hotline.rtl.hot_outlook import WayOutlook, chances, random_bits
 from hotline.rtl.hot_update import (
@@ -31,23 +35,21 @@ from hotline.rtl.hot_update import (
     entry_layout,
     entry_status,
     entry_valid,
+    index_width,
     state_bits,
     way_outlook,
 )
 
-__all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request", "index_width"]
+__all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request"]
 
 #: Cycles from a request at the port to `entries`, and to the results.
 READ_LATENCY = 3
 RESULT_LATENCY = 5
 
+#: Cycles that an update waits for one of the same set just ahead of it where that one forwards.
+_FORWARD_WAIT = 2
 #: Bits of tracker.md's u.
 _RANDOM_BITS = 16
-
-
-def index_width(config: Config) -> int:
-    """Bits of a bank's memory address: at least 1, so that a bank of one set has a port."""
-    return max(1, config.index_bits)
 
 
 def hash_array(config: Config) -> data.ArrayLayout:
@@ -68,11 +70,13 @@ class HotBank(wiring.Component):
     """One bank of the hot table.
 
     One request a cycle on each port, results in order after a fixed RESULT_LATENCY. Port A takes
-    every operation, port B look-ups only (it shares its address with the writes). An update that
-    would read what an earlier one has not written yet waits in S0: `hold` is high, and no port
-    of any bank may be given a request in that cycle. Look-ups do not wait: the user gives none
-    fewer than RESULT_LATENCY + 1 cycles after a writing request. Reset empties the pipeline, not
-    the memory.
+    every operation, port B look-ups only (it shares its address with the writes). An update of a
+    set enters S0 no sooner than RESULT_LATENCY + 1 cycles after the one before, or 3 cycles with
+    forwarding: else it waits, `hold` is high, and no port of any bank may be given a request in
+    that cycle. Look-ups do not wait: the user gives none fewer than RESULT_LATENCY + 1 cycles after
+    a writing request. Reset empties the pipeline, not the memory.
+
+    More than two lanes forward: there the same hot key of two samples is a few cycles apart.
 
     Parameters
     ----------
@@ -97,6 +101,9 @@ class HotBank(wiring.Component):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.dual = config.lanes > 1
+        self._forwards = config.lanes > 2
+        # How long an update waits for one of the same set that is just ahead of it.
+        self._longest_wait = _FORWARD_WAIT if self._forwards else RESULT_LATENCY
         members = {
             "a": In(bank_request(config)),
             "a_valid": In(1),
@@ -123,10 +130,9 @@ class HotBank(wiring.Component):
 
         # S0. `a` keeps its place while it waits for an earlier write.
         request = Signal(bank_request(config), reset_less=True)
-        valid = Signal(RESULT_LATENCY)
         writes = Signal(RESULT_LATENCY)
         with m.If(~self.hold):
-            m.d.sync += [request.eq(self.a), valid[0].eq(self.a_valid)]
+            m.d.sync += request.eq(self.a)
             changes = (self.a.op != BankOp.LOOKUP) & (self.a.op != BankOp.READ)
             m.d.sync += writes[0].eq(self.a_valid & changes)
         indices = [self._indices(request.hash)]
@@ -135,11 +141,7 @@ class HotBank(wiring.Component):
 
         # S1: memory outputs; S2: entries; S3: outcome; S4: decision.
         for stage in range(1, RESULT_LATENCY):
-            moves = valid[stage - 1] & ~(self.hold if stage == 1 else 0)
-            m.d.sync += [
-                valid[stage].eq(moves),
-                writes[stage].eq(writes[stage - 1] & moves),
-            ]
+            m.d.sync += writes[stage].eq(writes[stage - 1] & ~(self.hold if stage == 1 else 0))
             indices.append(self._delayed(m, f"index_{stage}", indices[-1]))
             tags.append(self._delayed(m, f"tag_{stage}", tags[-1]))
             ops.append(self._delayed(m, f"op_{stage}", [ops[-1]])[0])
@@ -192,7 +194,6 @@ class HotBank(wiring.Component):
 
         # S2.
         entry = Signal(entries, reset_less=True)
-        m.d.sync += entry.eq(read_a)
         m.d.comb += self.entries.eq(entry)
         m.submodules.outlook = outlook = WayOutlook(config)
         m.d.comb += outlook.op.eq(ops[2])
@@ -236,11 +237,36 @@ class HotBank(wiring.Component):
         ]
 
         # S5.
-        m.d.sync += [
-            write.eq(Mux(valid[4] & writes[4], insert | change, 0)),
-            write_tag.eq(Mux(valid[4] & writes[4], insert, 0)),
-            written.eq(new.new),
+        writing, tagging = Signal(config.ways), Signal(config.ways)
+        m.d.comb += [
+            writing.eq((insert | change) & writes[4].replicate(config.ways)),
+            tagging.eq(insert & writes[4].replicate(config.ways)),
         ]
+        m.d.sync += [write.eq(writing), write_tag.eq(tagging), written.eq(new.new)]
+        if self._forwards:
+            m.submodules.forward = forward = EntryForward(config)
+            decided, leaving = forward.decided, forward.leaving
+            m.d.comb += [
+                decided.change.eq(writing),
+                decided.insert.eq(tagging),
+                decided.status.eq(new.new),
+                leaving.change.eq(write),
+                leaving.insert.eq(write_tag),
+                leaving.status.eq(written),
+                forward.read.eq(read_a),
+            ]
+            for way in ways:
+                m.d.comb += [
+                    forward.asked[way].eq(indices[0][way]),
+                    forward.coming[way].eq(indices[3][way]),
+                    decided.index[way].eq(indices[4][way]),
+                    decided.tag[way].eq(tags[4][way]),
+                    leaving.index[way].eq(address[way]),
+                    leaving.tag[way].eq(written_tag[way]),
+                ]
+            m.d.sync += entry.eq(forward.entries)
+        else:
+            m.d.sync += entry.eq(read_a)
         if b_hash is not None:
             self._port_b(m, b_hash, read_b)
         return m
@@ -272,13 +298,14 @@ class HotBank(wiring.Component):
     def _interlock(self, m: Module, writes: Signal, indices: list[list[Value]]) -> None:
         """Count down how long the request that enters S0 must wait for writes before it.
 
-        `wait[n]` set: not before n + 1 cycles from now. The request in stage s at the time of
-        entry will have written RESULT_LATENCY - s cycles after it.
+        `wait[n]` set: not before n + 1 cycles from now. What the request in stage s at the time of
+        entry writes can be had `longest` - s cycles after it.
         """
-        wait = Signal(RESULT_LATENCY)
+        longest = self._longest_wait
+        wait = Signal(longest)
         arriving = self._indices(self.a.hash)
-        blocked = Signal(RESULT_LATENCY)
-        for stage in range(RESULT_LATENCY):
+        blocked = Signal(longest)
+        for stage in range(longest):
             same = Cat(
                 arriving[way] == indices[stage][way]
                 for way in range(len(arriving) if self.config.sample_aware else 1)
@@ -289,8 +316,8 @@ class HotBank(wiring.Component):
         with m.If(self.hold):
             m.d.sync += wait.eq(wait >> 1)
         with m.Else():
-            for n in range(RESULT_LATENCY):
-                m.d.sync += wait[n].eq(blocked[: RESULT_LATENCY - n].any())
+            for n in range(longest):
+                m.d.sync += wait[n].eq(blocked[: longest - n].any())
 
     def _port_b(self, m: Module, b_hash: data.View, read: data.View) -> None:
         tags = self._tags(b_hash)

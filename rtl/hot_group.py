@@ -9,7 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config
 from hotline.rtl.delay_line import DelayLine
 from hotline.rtl.feistel import HashPipeline, hash_count
-from hotline.rtl.hot_bank import bank_request, hash_array, index_width
+from hotline.rtl.hot_bank import bank_request, hash_array
+from hotline.rtl.hot_update import index_width
 from hotline.rtl.interfaces import (
     HotOp,
     group_meta,
@@ -30,12 +31,16 @@ __all__ = [
 
 
 def hashed_group(config: Config) -> data.StructLayout:
-    """A request with the hashes of its keys."""
+    """A request with the hashes of its keys.
+
+    `asked`: lanes whose keys have to go to a bank.
+    """
     return data.StructLayout(
         {
             "op": HotOp,
             "learn": learn_context(config),
             "meta": group_meta(config),
+            "asked": config.lanes,
             "z": data.ArrayLayout(config.key_bits, config.lanes),
             "hash": data.ArrayLayout(hash_array(config), config.lanes),
         }
@@ -49,6 +54,7 @@ def group_context(config: Config) -> data.StructLayout:
         {
             "op": HotOp,
             "meta": group_meta(config),
+            "asked": config.lanes,
             "z": data.ArrayLayout(config.key_bits, config.lanes),
             "index": data.ArrayLayout(indices, config.lanes),
         }
@@ -94,6 +100,7 @@ def keep_context(config: Config, target: data.View, group: data.View) -> list:
     statements = [
         target.op.eq(group.op),
         target.meta.eq(group.meta),
+        target.asked.eq(group.asked),
         target.z.eq(group.z),
     ]
     for lane in range(config.lanes):
@@ -123,13 +130,16 @@ def answer(config: Config, target: data.View, context: data.View, results: list[
         slot = Cat(number[: config.way_bits], bank, index[: config.index_bits])
         statements += [
             target.slot[lane].eq(slot),
-            target.hit[lane].eq(result.any() & (context.meta.count > lane)),
+            target.hit[lane].eq(result.any() & context.asked[lane]),
         ]
     return statements
 
 
 class GroupHash(wiring.Component):
     """Hashes the keys of each group.
+
+    It also sorts out the keys whose update changes nothing, wherever they are by now: those that
+    hit in phase 1, in a sample with x != 0.
 
     One group a cycle; the pipeline stands still while its last stage waits. Reset empties it.
 
@@ -185,4 +195,10 @@ class GroupHash(wiring.Component):
             self.output.valid.eq(valid),
             Cat(group.op, group.learn, group.meta).eq(delay.output),
         ]
+        idle = Signal(config.lanes)
+        if config.sample_aware:
+            with m.If((group.op == HotOp.UPDATE) & ~group.learn.x_zero):
+                m.d.comb += idle.eq(group.learn.hit)
+        for lane in range(config.lanes):
+            m.d.comb += group.asked[lane].eq((group.meta.count > lane) & ~idle[lane])
         return m

@@ -18,9 +18,11 @@ __all__ = [
     "BankOp",
     "NewEntries",
     "UpdateDecision",
+    "bank_write",
     "entry_layout",
     "entry_status",
     "entry_valid",
+    "index_width",
     "state_bits",
     "way_outlook",
 ]
@@ -62,6 +64,28 @@ def entry_status(config: Config) -> data.StructLayout:
 def entry_valid(config: Config, state: Value) -> Value:
     """Whether an entry with this state holds a key."""
     return state.any() if config.sample_aware else state[0]
+
+
+def index_width(config: Config) -> int:
+    """Bits of a bank's memory address: at least 1, so that a bank of one set has a port."""
+    return max(1, config.index_bits)
+
+
+def bank_write(config: Config) -> data.StructLayout:
+    """What a bank writes, by way: `status` where `change` is set, `tag` where `insert` is set.
+
+    `insert` is a part of `change`.
+    """
+    ways = config.ways
+    return data.StructLayout(
+        {
+            "index": data.ArrayLayout(index_width(config), ways),
+            "change": ways,
+            "insert": ways,
+            "status": data.ArrayLayout(entry_status(config), ways),
+            "tag": data.ArrayLayout(config.tag_bits, ways),
+        }
+    )
 
 
 def way_outlook(config: Config) -> data.StructLayout:

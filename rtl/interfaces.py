@@ -169,8 +169,9 @@ def hot_response(config: Config) -> data.StructLayout:
     """A group with its outcome, in request order.
 
     `hit` by lane: LOOKUP and UPDATE: the key was present (UPDATE: as the table stood just before
-    this update); LOAD: the key was taken (it was present, or has been inserted). `slot`: of a key
-    that was hit (LOOKUP), else undefined. `z`: the permuted key. Lanes at or above count:
+    this update; 0 where the key hit in phase 1 and x != 0, since such an update changes nothing
+    and no bank is asked); LOAD: the key was taken (it was present, or has been inserted). `slot`:
+    of a key that was hit (LOOKUP), else undefined. `z`: the permuted key. Lanes at or above count:
     hit = 0.
     """
     return data.StructLayout(

@@ -95,13 +95,13 @@ class LanePorts(wiring.Component):
             half.eq(front.payload.clash & ~second),
             ready.eq(going & ~half),
             front.ready.eq(ready),
-            self.stall.eq(front.valid & room & (group.meta.count != 0) & ~ready),
+            self.stall.eq(front.valid & room & group.asked.any() & ~ready),
         ]
         m.d.sync += room.eq(contexts.level < _GROUPS - _LATE)
         with m.If(going):
             m.d.sync += second.eq(half)
         with m.If(~hold):
-            wrote = going & update & (group.meta.count != 0)
+            wrote = going & update & group.asked.any()
             m.d.sync += settling.eq(Mux(wrote, ~0, settling >> 1))
 
         b_hash = None
@@ -150,10 +150,10 @@ class LanePorts(wiring.Component):
         ]
         for lane, bank in enumerate(banks):
             m.d.comb += target.place[lane].eq(
-                Cat((group.meta.count > lane) & (bank == n) for n in range(config.banks))
+                Cat(group.asked[lane] & (bank == n) for n in range(config.banks))
             )
         if config.lanes > 1:
-            both = (group.op != HotOp.LOOKUP) & (group.meta.count > 1)
+            both = (group.op != HotOp.LOOKUP) & group.asked.all()
             m.d.comb += target.clash.eq(both & (banks[0] == banks[1]))
         return placed.output
 

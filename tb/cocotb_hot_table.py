@@ -87,6 +87,8 @@ class HotTableBench:
                 phase_1 = bool(learn.get("hit", 0) >> lane & 1)
                 context = [learn.get(n, 0) for n in ("x_zero", "y", "random")]
                 hit = self.model.update(key, phase_1, bool(context[0]), *context[1:])
+                # Nothing can change: no bank is asked.
+                hit &= not (self.config.sample_aware and phase_1 and not context[0])
             hits |= hit << lane
             slots.append(slot)
         z = self.model.hash.z(np.array(keys, np.int64)).tolist()

@@ -98,6 +98,8 @@ def test_learn_cycles() -> None:
     # requests with hits only are not sent.
     samples[:, 4] = rng.integers(1 << 32, 1 << 33, 40)
     assert learn_cycles(ECP5, hot, samples) == 40 * (3 + 1)
+    # Nor is a bank asked about a hit beside a cold key.
+    assert learn_cycles(ECP5, hot, samples[:, ::-1]) == 40 * (3 + 1)
     # Many banks take the keys of a request side by side.
     banks = ECP5.replace(lanes=8, banks=4096)
     found = learn_cycles(banks, hot[:0], samples)

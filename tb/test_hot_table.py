@@ -45,9 +45,11 @@ def test_sequences(name: str) -> None:
     )
 
 
-def test_sequences_without_pauses() -> None:
+@pytest.mark.parametrize("name", ["lanes2", "lanes4", "lanes8", "lanes16_one_bank"])
+def test_sequences_without_pauses(name: str) -> None:
+    """Updates of the same sets follow each other as closely as can be."""
     run_bench(
-        HotTable(_config("lanes2")),
+        HotTable(_config(name)),
         "hot_table",
         "cocotb_hot_table",
         testcase="sequences",
