@@ -148,7 +148,7 @@ class ReadEngine(wiring.Component):
         return m
 
     def _elaborate_issue(self, m: Module) -> None:
-        """Request -> checked by the windows -> AR register; all stages move together.
+        """Request -> checked by the windows in two stages -> AR register; all move together.
 
         They begin behind a register slice: so `ready` depends on registers alone, and ARREADY does
         not reach the readers in the same cycle.
@@ -170,8 +170,10 @@ class ReadEngine(wiring.Component):
         m.submodules.entry = entry = (StreamRegister if config.hot_table else StreamStage)(stage)
         new, first = entry.input, entry.output
         second, second_valid = Signal(stage, reset_less=True), Signal()
+        third, third_valid = Signal(stage, reset_less=True), Signal()
         beats, length = first.payload.beats, Signal(8)
         second_length = Signal.like(length, reset_less=True)
+        third_length = Signal.like(length, reset_less=True)
         for i, port in enumerate(self._ports):
             m.d.comb += [
                 port.halt.eq(self.halt),
@@ -206,21 +208,24 @@ class ReadEngine(wiring.Component):
                 second.eq(first.payload),
                 second_length.eq(length),
                 second_valid.eq(first.valid),
+                third.eq(second),
+                third_length.eq(second_length),
+                third_valid.eq(second_valid),
             ]
 
         drop, refuse, issue, room = Signal(), Signal(), Signal(), Signal()
         blocked = Cat(port.blocked for port in self._ports)
         m.d.comb += [
-            drop.eq((blocked & second.port).any()),
-            refuse.eq(second_valid & ~drop & ~check.inside),
-            issue.eq(second_valid & ~drop & check.inside & room & (~axi.arvalid | axi.arready)),
-            step.eq(~second_valid | drop | ~check.inside | issue),
+            drop.eq((blocked & third.port).any()),
+            refuse.eq(third_valid & ~drop & ~check.inside),
+            issue.eq(third_valid & ~drop & check.inside & room & (~axi.arvalid | axi.arready)),
+            step.eq(~third_valid | drop | ~check.inside | issue),
         ]
         for i, port in enumerate(self._ports):
             m.d.comb += [
-                port.refuse.eq(refuse & second.port[i]),
-                port.refuse_start.eq(second.start),
-                port.refuse_addr.eq(second.addr),
+                port.refuse.eq(refuse & third.port[i]),
+                port.refuse_start.eq(third.start),
+                port.refuse_addr.eq(third.addr),
             ]
 
         number = Signal(max(self._number_bits, config.id_width))
@@ -232,13 +237,13 @@ class ReadEngine(wiring.Component):
             axi.arprot.eq(PROT),
             starts.en.eq(issue),
             starts.addr.eq(number),
-            starts.data.port.eq(second.port),
-            starts.data.start.eq(second.start),
+            starts.data.port.eq(third.port),
+            starts.data.start.eq(third.start),
             bursts.en.eq(issue),
             bursts.addr.eq(number),
-            bursts.data.port.eq(second.port),
-            bursts.data.beats.eq(second.beats),
-            bursts.data.addr.eq(second.addr),
+            bursts.data.port.eq(third.port),
+            bursts.data.beats.eq(third.beats),
+            bursts.data.addr.eq(third.addr),
         ]
         with m.If(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
@@ -246,8 +251,8 @@ class ReadEngine(wiring.Component):
             m.d.sync += [
                 axi.arvalid.eq(1),
                 axi.arid.eq(number),
-                axi.araddr.eq(second.addr),
-                axi.arlen.eq(second_length),
+                axi.araddr.eq(third.addr),
+                axi.arlen.eq(third_length),
                 number.eq(number + 1),
             ]
 
@@ -256,7 +261,9 @@ class ReadEngine(wiring.Component):
         flying = Signal(range(config.read_outstanding + 1))
         unretired = Signal(range(self._slots + 1))
         issued = Signal()
-        m.d.comb += self.idle.eq(~first.valid & ~second_valid & ~issued & (unretired == 0))
+        m.d.comb += self.idle.eq(
+            ~first.valid & ~second_valid & ~third_valid & ~issued & (unretired == 0)
+        )
         m.d.sync += [
             # A burst counts a cycle late, too; those that return meanwhile are older.
             flying.eq(flying + issued - self._returned),

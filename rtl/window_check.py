@@ -20,9 +20,9 @@ class WindowCheck(wiring.Component):
     from its first only in the low 12 bits: nothing overflows, not even at the end of the address
     space.
 
-    Contract: `inside` answers the burst that stood at the inputs in the last cycle with `enable`,
-    one cycle later, and holds until the next one. One burst per cycle. A window with lo > hi
-    contains nothing by itself. Reset does not matter: `inside` is only read after an `enable`.
+    Contract: two stages, which move with `enable`: `inside` answers the burst that stood at the
+    inputs in the last cycle but one with `enable`. One burst per cycle. A window with lo > hi
+    contains nothing by itself. Reset does not matter: `inside` is only read after two `enable`.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class WindowCheck(wiring.Component):
     addr, length : In
         First byte of the burst, and its beats less one (as AxLEN).
     enable : In
-        Take a new burst.
+        Take a new burst, and decide about the one before.
     inside : Out
         The burst may be issued.
     """
@@ -55,13 +55,16 @@ class WindowCheck(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         low, page = beat_bits(self._config), PAGE_BYTES.bit_length() - 1
-        last_beat = Signal(page - low)
-        m.d.comb += last_beat.eq(self.addr[low:page] + self.length)
-        end = Cat(Const((1 << low) - 1, low), last_beat, self.addr[page:])
+        # The sum has a cycle of its own, so that no carry chain follows another one.
+        addr = Signal(bus_address(self._config), reset_less=True)
+        last_beat = Signal(page - low, reset_less=True)
+        with m.If(self.enable):
+            m.d.sync += [addr.eq(self.addr), last_beat.eq(self.addr[low:page] + self.length)]
+        end = Cat(Const((1 << low) - 1, low), last_beat, addr[page:])
         # Both comparisons subtract what all windows share, so that its inversion is shared as well:
         # lo > addr as the carry of lo + ~addr.
-        inverted = Signal(len(self.addr))
-        m.d.comb += inverted.eq(~self.addr)
+        inverted = Signal(len(addr))
+        m.d.comb += inverted.eq(~addr)
         inside = Signal(self._config.windows)
         for i in range(self._config.windows):
             window = self.windows[i]

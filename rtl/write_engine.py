@@ -219,10 +219,10 @@ class WriteEngine(wiring.Component):
             burst.addr.eq(beat.addr),
             burst.row_end.eq(beat.row_end),
         ]
-        # The verdict comes a cycle after the burst has entered the queue, still before the
-        # burst can leave it; a bad one stops the engine.
+        # The verdict comes two cycles after the burst has entered the queue, when it can leave at
+        # the earliest; a bad burst stops the engine.
         m.submodules.check = check = WindowCheck(config)
-        checked = Signal()
+        checked, outside_addr = Signal(2), Signal(bus_address(config), reset_less=True)
         m.d.comb += [
             self._queue.w_en.eq(complete),
             self._queue.w_data.eq(burst),
@@ -230,9 +230,13 @@ class WriteEngine(wiring.Component):
             check.addr.eq(burst.addr),
             check.length.eq(burst.length),
             check.enable.eq(1),
-            self._outside.eq(checked & ~check.inside),
+            self._outside.eq(checked[1] & ~check.inside),
         ]
-        m.d.sync += [checked.eq(complete), self._outside_addr.eq(burst.addr)]
+        m.d.sync += [
+            checked.eq(Cat(complete, checked)),
+            outside_addr.eq(burst.addr),
+            self._outside_addr.eq(outside_addr),
+        ]
 
     def _elaborate_output(self, m: Module) -> None:
         """Burst queue -> AW register and beat reader -> W register."""
