@@ -120,6 +120,9 @@ class BagCloser(wiring.Component):
         current, opened = Signal.like(table), Signal()  # bag of the key before
         upcoming = Signal(range(config.max_tables + 1))  # the one after it
         has_key, room, done = Signal(), Signal(), Signal()
+        # Near by, for it reaches `ready` of the keys.
+        weighted = Signal()
+        m.d.sync += weighted.eq(self.weighted)
         m.d.comb += [
             has_key.eq(key.has_key & ~keyed),
             run.first.eq(upcoming),
@@ -130,9 +133,9 @@ class BagCloser(wiring.Component):
             *(run[name].eq(key[name]) for name in ("key", "slot", "hot")),
             picks.payload.number.eq(key.number + key.lane),
             picks.payload.last.eq(key.last),
-            room.eq(picks.ready | ~self.weighted),
+            room.eq(picks.ready | ~weighted),
             runs.valid.eq(self.keys.valid & room),
-            picks.valid.eq(self.keys.valid & self.weighted & (has_key | key.last) & runs.ready),
+            picks.valid.eq(self.keys.valid & weighted & (has_key | key.last) & runs.ready),
             done.eq(~has_key | ~key.end),
             self.keys.ready.eq(runs.ready & room & done),
         ]

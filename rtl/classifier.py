@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hotline.gen.config import Config
 from hotline.rtl.bag_closer import weight_pick
 from hotline.rtl.bag_lister import BagLister
+from hotline.rtl.block_fifo import BlockFIFO
 from hotline.rtl.dedup import Dedup, new_keys
 from hotline.rtl.interfaces import hot_response, list_beat, row_entry
 from hotline.rtl.key_lister import KeyLister
@@ -20,6 +21,11 @@ __all__ = ["LISTS", "Classifier"]
 
 #: The lists that a SPLIT writes, in the order of their regions.
 LISTS = ("popular", "nonpopular", "popular_slots", "nonpopular_slots", "keys")
+
+#: Rows that wait for the row mover, with many lanes. At first the rows of a log come as a flood,
+#: when hardly any has been seen. Were the samples to wait for them, their lists would be late at
+#: the end.
+_ROWS_PER_LANE = 64
 
 
 class Classifier(wiring.Component):
@@ -125,7 +131,12 @@ class Classifier(wiring.Component):
             new = next_new.output
         wiring.connect(m, new, lister.input)
         wiring.connect(m, lister.keys, wiring.flipped(self.keys))
-        wiring.connect(m, lister.rows, wiring.flipped(self.rows))
+        self._rows = wiring.flipped(self.rows)
+        if lanes > 2:
+            m.submodules.row_queue = queue = BlockFIFO(row_entry(config), _ROWS_PER_LANE * lanes)
+            wiring.connect(m, queue.output, self._rows)
+            self._rows = queue.input
+        wiring.connect(m, lister.rows, self._rows)
         m.d.comb += [
             lister.gather.eq(self.gather & ~self.pool),
             dedup.start.eq(self.start),
@@ -220,7 +231,7 @@ class Classifier(wiring.Component):
         ]
         wiring.connect(m, bags.picks, wiring.flipped(self.picks))
         with m.If(self.pool):
-            wiring.connect(m, bags.rows, wiring.flipped(self.rows))
+            wiring.connect(m, bags.rows, self._rows)
         return bags.groups
 
     def _fill_bags(self, m: Module, branch, group, step) -> None:
