@@ -24,10 +24,9 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
     """Of a LEARN on a table that holds `hot_keys` and has learned nothing since CLEAR.
 
     `sample_aware` looks the keys up first, `lanes` a cycle. Updates go sample by sample, `lanes`
-    keys a request, one key a cycle and bank. Keys that hit in a sample with x != 0 change nothing:
-    banks are not asked about them (:class:`hotline.rtl.hot_group.GroupHash`), and requests that
-    have no others are not sent (:class:`hotline.rtl.learner.Learner`). The phases of a group follow
-    one another.
+    keys a request, one key a cycle and bank; of those that hit in a sample with x != 0 no bank is
+    asked (:class:`hotline.rtl.hot_group.GroupHash`), and requests that have no others are not sent
+    (:class:`hotline.rtl.learner.Learner`). The phases of a group follow one another.
 
     Parameters
     ----------
@@ -43,16 +42,11 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
     padded = np.full((samples, requests * config.lanes), -1, np.int64)
     padded[:, :length] = keys
     hits, surprised = _phase_1(config, hot_keys, keys)
-    hit = np.ones_like(padded, np.bool_)
-    hit[:, :length] = hits
-    shape = (samples, requests, config.lanes)
-    all_hit = hit.reshape(shape).all(axis=2)
-    if not config.sample_aware:
-        return int(_busiest_bank(config, padded.reshape(-1, config.lanes)).sum())
-    asked = np.where(hit & surprised[:, None], -1, padded)
-    busiest = _busiest_bank(config, asked.reshape(-1, config.lanes)).reshape(shape[:2])
-    sent = ~(all_hit & surprised[:, None])
-    return samples * requests + int(np.maximum(busiest, 1)[sent].sum())
+    lookups = 0
+    if config.sample_aware:
+        lookups = samples * requests
+        padded[:, :length][hits & surprised[:, None]] = -1
+    return lookups + int(_busiest_bank(config, padded.reshape(-1, config.lanes)).sum())
 
 
 def _phase_1(

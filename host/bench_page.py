@@ -12,6 +12,7 @@ from hotline.host.bench_plots import write_plots
 from hotline.host.bench_tables import (
     TextTable,
     arbiter_table,
+    clock_table,
     depth_table,
     line_table,
     missed,
@@ -20,7 +21,7 @@ from hotline.host.bench_tables import (
 )
 from hotline.host.bench_traffic import WorstTraffic
 
-__all__ = ["page", "read_results", "readme_table", "write_page"]
+__all__ = ["page", "read_clocks", "read_results", "readme_table", "write_page"]
 
 _HEAD = """# Results
 
@@ -44,8 +45,16 @@ _WORST = """
 Bounds of the worst case. Look-ups: `lanes` keys a cycle where there are up to two lanes, which own
 a port of each bank; with more lanes two different keys a cycle and bank, equal keys together. Store
 of seen keys: one new key a cycle and bank. Updates: one key a cycle and bank, after the look-ups of
-the group; an update that needs what an earlier one has not written yet waits for it, so equal keys
-take six cycles each.
+the group; an update that needs what an earlier one has not decided yet waits for it, so equal keys
+take six cycles each, or three where there are more than two lanes.
+"""
+
+_CLOCKS = """
+## Place and route
+
+Blocks alone on an LFE5U-85F, speed grade 6, between registers on all ports (a ring that is counted
+here, too), by `hotline synth --preset ecp5 --block BLOCK --seeds 5 --json FILE`; yosys and nextpnr
+from PyPI. The first line is the whole accelerator.
 """
 
 _ARBITER = """
@@ -115,6 +124,12 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
     return results
 
 
+def read_clocks(folder: Path) -> list[dict[str, Any]]:
+    """What `hotline synth --json` wrote below a folder, in ``synth``; the whole device first."""
+    reports = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("synth/*.json")]
+    return sorted(reports, key=lambda report: -report["LUT4"])
+
+
 def write_page(folder: Path, target: Path) -> list[Path]:
     """Write the page on the results in `folder`, and their pictures beside them; returns all.
 
@@ -124,7 +139,7 @@ def write_page(folder: Path, target: Path) -> list[Path]:
         The results are not in or below the folder of the page, which links to the pictures.
     """
     results = read_results(folder)
-    text = page(results, _below(folder, target.parent))
+    text = page(results, _below(folder, target.parent), read_clocks(folder))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     pictures = [path for r in results for path in write_plots(r, folder, r["file"])]
@@ -138,10 +153,14 @@ def _below(folder: Path, base: Path) -> str:
         raise ValueError(f"{str(folder)!r} must be below the folder of the page") from None
 
 
-def page(results: Sequence[dict[str, Any]], images: str) -> str:
+def page(
+    results: Sequence[dict[str, Any]], images: str, clocks: Sequence[dict[str, Any]] = ()
+) -> str:
     """The page as MyST text; `images` is the folder of the pictures, as seen from the page."""
     parts = [_HEAD.format(**results[0]["memory"])]
     parts += [part for result in results for part in _chapter(result, images)]
+    if clocks:
+        parts += [_CLOCKS, _markdown(clock_table(clocks))]
     return "\n".join(parts) + "\n"
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "SWEEPS",
     "TextTable",
     "arbiter_table",
+    "clock_table",
     "depth_table",
     "line_table",
     "missed",
@@ -58,6 +59,22 @@ def missed(lines: Sequence[dict[str, Any]]) -> str:
     ]
     sentence = f"{len(aimed) - len(names)} of {len(aimed)} lines with an aim reach it."
     return sentence + (f" Not: {'; '.join(names)}." if names else "")
+
+
+def clock_table(reports: Sequence[dict[str, Any]]) -> TextTable:
+    """What ``hotline synth --json`` says of blocks: cells, and clocks by seed."""
+    cells = [name for name, value in reports[0].items() if isinstance(value, int)]
+    heads = ("block", *cells, "MHz (median)", "MHz by seed")
+    rows = [
+        (
+            report["name"],
+            *(f"{report[cell]:,}" for cell in cells),
+            f"{report['fmax_mhz_median']:.1f}",
+            ", ".join(f"{clock:.1f}" for clock in report["fmax_mhz"].values()),
+        )
+        for report in reports
+    ]
+    return TextTable(heads, rows)
 
 
 def line_table(lines: Sequence[dict[str, Any]]) -> TextTable:

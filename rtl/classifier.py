@@ -34,8 +34,9 @@ class Classifier(wiring.Component):
     Latency: a sample waits for its last key, then about ten cycles (twenty with a seen-keys
     store). Throughput: `lanes` keys a cycle while the outputs accept; see :class:`Dedup` and
     :class:`KeyLister` for what cold keys cost. Back-pressure: any output that stops stops the
-    input in the end; no output waits for another one, save that all are fed in order. Reset: no
-    command, everything in flight is dropped, the seen-keys store is cleared.
+    input in the end (`rows` when 64 * `lanes` of them wait, with more than two lanes); no output
+    waits for another one, save that all are fed in order. Reset: no command, everything in flight
+    is dropped, the seen-keys store is cleared.
 
     Parameters
     ----------

@@ -71,10 +71,10 @@ class HotBank(wiring.Component):
 
     One request a cycle on each port, results in order after a fixed RESULT_LATENCY. Port A takes
     every operation, port B look-ups only (it shares its address with the writes). An update of a
-    set enters S0 no sooner than RESULT_LATENCY + 1 cycles after the one before, or 3 cycles with
-    forwarding: else it waits, `hold` is high, and no port of any bank may be given a request in
-    that cycle. Look-ups do not wait: the user gives none fewer than RESULT_LATENCY + 1 cycles after
-    a writing request. Reset empties the pipeline, not the memory.
+    set leaves S0 no sooner than RESULT_LATENCY + 1 cycles after the one before, or 3 cycles with
+    forwarding: while it waits there `hold` is high, and no port of any bank may be given a request.
+    Look-ups do not wait: the user gives none fewer than RESULT_LATENCY + 1 cycles after a writing
+    request. Reset empties the pipeline, not the memory.
 
     More than two lanes forward: there the same hot key of two samples is a few cycles apart.
 

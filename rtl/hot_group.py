@@ -33,7 +33,7 @@ __all__ = [
 def hashed_group(config: Config) -> data.StructLayout:
     """A request with the hashes of its keys.
 
-    `asked`: lanes whose keys have to go to a bank.
+    `asked`: lanes whose keys have to go to a bank; all below count but for some of UPDATE.
     """
     return data.StructLayout(
         {

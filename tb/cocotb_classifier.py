@@ -168,6 +168,26 @@ async def error_and_flush(dut) -> None:
 
 
 @cocotb.test
+async def rows_wait(dut) -> None:
+    """As many rows as the queue holds do not hold up the lists; more of them stop all, and none is
+    lost."""
+    device = await _device(dut)
+    rng, lanes = device.bench.rng, device.config.lanes
+    for count, fits in ((64 * lanes // 26, True), (200 * lanes // 26, False)):
+        batch = skewed_batch(rng, device.config, samples=count, popular=0.0, cold=26)
+        await device.begin(gather=True)
+        device.pause(0.0, [0.0] * 5 + [1.0])
+        device.source.send_all(cut_into_groups(rng, batch, device.config, tidy=True))
+        await device.bench.cycles(2000)
+        lists = [sink.items[-1]["last"] if sink.items else 0 for sink in device.lists.values()]
+        assert all(lists) is fits, lists
+        assert not device.rows.items and not int(dut.done.value)
+        device.pause(0.0, [0.0] * 5 + [0.7])
+        await device.bench.until(lambda: int(dut.done.value) == 1, "done", 100_000)
+        device.check(batch, gather=True, all_rows=False)
+
+
+@cocotb.test
 async def line_rate(dut) -> None:
     """26 one-hot keys a sample: a group a cycle if all is hot, nearly so if most is not."""
     device = await _device(dut)

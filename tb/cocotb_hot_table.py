@@ -230,10 +230,12 @@ async def throughput(dut: Any) -> None:
     count = 1200
     random_groups = [bench.keys(pool, lanes) for _ in range(count)]
     equal_groups = [[pool[n // 50]] * lanes for n in range(count)]
+    common_groups = [[pool[0], *keys[1:]] for keys in random_groups]
     rates = {
         "RANDOM": await rate(bench, HotOp.LOOKUP, random_groups),
         "EQUAL": await rate(bench, HotOp.LOOKUP, equal_groups),
         "UPDATE": await rate(bench, HotOp.UPDATE, random_groups),
+        "COMMON": await rate(bench, HotOp.UPDATE, common_groups),
     }
     dut._log.info("keys a cycle: %s", rates)
     for name, value in rates.items():

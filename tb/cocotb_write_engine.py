@@ -194,6 +194,25 @@ async def faults(dut: Any, kind: str) -> None:
 
 
 @cocotb.test()
+@cocotb.parametrize(behind=(0, 1, 2, 3))
+async def lone_fault(dut: Any, behind: int) -> None:
+    """Nothing holds up a burst outside the windows: its verdict is there in time, and neither it
+    nor a good one `behind` cycles later is issued."""
+    setup = Setup(dut, AxiTiming(write_latency=1))
+    bad = setup.base + PAGE_BYTES
+    setup.set_windows([(setup.base, bad - 1)])
+    await setup.bench.start()
+    await setup.bench.cycles(20)
+    setup.sources[0].send({"data": 0, "strobe": 1, "addr": bad, "last": 1})
+    await setup.bench.cycles(behind)
+    setup.send(0, setup.base, 1)
+    await setup.bench.until(lambda: setup.fault[0] == 1, "fault")
+    await setup.bench.cycles(50)
+    assert setup.fault == (1, Status.ADDR_WINDOW.value, bad)
+    assert setup.idle and not setup.memory.writes
+
+
+@cocotb.test()
 async def last_answer_fails(dut: Any) -> None:
     """The engine is not idle before the fault of its last burst stands."""
     setup = Setup(dut, AxiTiming(write_latency=3))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from PIL import Image
 
+from hotline.fpga.flow import Report
 from hotline.gen.presets import preset
 from hotline.host.bench import SECTIONS
-from hotline.host.bench_page import page, read_results, readme_table
+from hotline.host.bench_page import page, read_clocks, read_results, readme_table
 from hotline.host.bench_plots import PLOTS, source_of
 from hotline.host.bench_tables import reaches
 
@@ -21,13 +22,29 @@ FIGURES = ROOT / "docs" / "bench"
 
 def test_page_is_in_step_with_the_figures() -> None:
     results = read_results(FIGURES)
-    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(results, "bench")
+    text = page(results, "bench", read_clocks(FIGURES))
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == text
     for result in results:
         assert not result["quick"]
         for section in PLOTS:
             if result[section]:
                 with Image.open(FIGURES / f"{result['file']}-{section}.png") as picture:
                     assert picture.text["Source"] == source_of(result[section]), section
+
+
+def test_clocks_of_blocks(tmp_path: Path) -> None:
+    (tmp_path / "synth").mkdir()
+    for name, luts in (("small", 1000), ("whole", 20000)):
+        report = Report({"LUT4": luts, "FF": 500}, {1: 101.0, 2: 99.04, 3: 100.26})
+        text = json.dumps({"name": name, **report.as_dict()})
+        (tmp_path / "synth" / f"{name}.json").write_text(text, encoding="utf-8")
+    text = page(read_results(FIGURES), "bench", read_clocks(tmp_path))
+    assert text.endswith(
+        "| block | LUT4 | FF | MHz (median) | MHz by seed |\n|---|--:|--:|--:|--:|\n"
+        "| whole | 20,000 | 500 | 100.3 | 101.0, 99.0, 100.3 |\n"
+        "| small | 1,000 | 500 | 100.3 | 101.0, 99.0, 100.3 |\n"
+    )
+    assert "Place and route" not in page(read_results(FIGURES), "bench")
 
 
 def test_readme_is_in_step_with_the_figures() -> None:

@@ -57,6 +57,11 @@ def test_line_rate(lanes: int, data_width: int) -> None:
     run_bench(Classifier(config), "classifier", "cocotb_classifier", testcase="line_rate")
 
 
+def test_rows_wait() -> None:
+    config = _config(4, 64, 4096)
+    run_bench(Classifier(config), "classifier", "cocotb_classifier", testcase="rows_wait")
+
+
 def test_random_initial_state() -> None:
     """Nothing relies on registers or memories that start at zero."""
     run_bench(
