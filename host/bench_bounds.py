@@ -20,13 +20,17 @@ def lookup_cycles(config: Config, keys: int, rate: int | None = None) -> int:
     return -(-keys // (rate or config.lanes))
 
 
-def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
+def learn_cycles(
+    config: Config, hot_keys: np.ndarray, keys: np.ndarray, rate: int | None = None
+) -> int:
     """Of a LEARN on a table that holds `hot_keys` and has learned nothing since CLEAR.
 
-    `sample_aware` looks the keys up first, `lanes` a cycle. Updates go sample by sample, `lanes`
+    `sample_aware` looks the keys up first, `rate` a cycle. Updates go sample by sample, `lanes`
     keys a request, one key a cycle and bank; of those that hit in a sample with x != 0 no bank is
     asked (:class:`hotline.rtl.hot_group.GroupHash`), and requests that have no others are not sent
-    (:class:`hotline.rtl.learner.Learner`). The phases of a group follow one another.
+    (:class:`hotline.rtl.learner.Learner`). An update needs what the one before of the same key
+    has written: with more than two lanes three cycles later, else six
+    (:class:`hotline.rtl.hot_bank.HotBank`). The phases of a group follow one another.
 
     Parameters
     ----------
@@ -36,6 +40,8 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
         Key integers that were loaded.
     keys : np.ndarray
         Key integers to learn, int64 [samples, keys of a sample].
+    rate : int, optional
+        Most keys a cycle that the table can look up; by default `lanes`.
     """
     samples, length = keys.shape
     requests = -(-length // config.lanes)
@@ -44,9 +50,11 @@ def learn_cycles(config: Config, hot_keys: np.ndarray, keys: np.ndarray) -> int:
     hits, surprised = _phase_1(config, hot_keys, keys)
     lookups = 0
     if config.sample_aware:
-        lookups = samples * requests
+        rate = rate or config.lanes
+        whole, rest = divmod(length, config.lanes)
+        lookups = samples * (whole * -(-config.lanes // rate) + -(-rest // rate))
         padded[:, :length][hits & surprised[:, None]] = -1
-    return lookups + int(_busiest_bank(config, padded.reshape(-1, config.lanes)).sum())
+    return lookups + _update_cycles(config, padded.reshape(samples, requests, config.lanes))
 
 
 def _phase_1(
@@ -69,6 +77,26 @@ def _phase_1(
         surprised[number] = misses > (3 * mean) >> 12
         mean += misses - (mean >> 10)
     return hits, surprised
+
+
+def _update_cycles(config: Config, keys: np.ndarray) -> int:
+    """Of updates of `keys`, int64 [samples, requests of a sample, lanes], -1 for no key."""
+    distance = 3 if config.lanes > 2 else 6
+    busiest = _busiest_bank(config, keys.reshape(-1, config.lanes)).reshape(keys.shape[:2])
+    now = 0
+    free: dict[int, int] = {}  # by key, the first cycle in which it may be updated again
+    for sample, requests in enumerate(keys.tolist()):
+        if sample % config.learn_group == 0:
+            free.clear()
+        for request, lanes in enumerate(requests):
+            end = now + int(busiest[sample, request])
+            for key in lanes:
+                if key >= 0:
+                    at = max(now, free.get(key, 0))
+                    free[key] = at + distance
+                    end = max(end, at + 1)
+            now = end
+    return now
 
 
 def _busiest_bank(config: Config, requests: np.ndarray) -> np.ndarray:

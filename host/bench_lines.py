@@ -104,9 +104,9 @@ def worst_lines(rig: Callable[[], Rig], config: Config, seed: int, size: Size) -
 
         return Line(command, name, run)
 
-    def learn(command: str, batch: Callable[[], Batch]) -> Line:
+    def learn(command: str, batch: Callable[[], Batch], rate: int = lanes) -> Line:
         def run() -> Measurement:
-            return _learn(_prepared(rig(), traffic()), command, traffic(), batch())
+            return _learn(_prepared(rig(), traffic()), command, traffic(), batch(), rate)
 
         return Line(command, name, run)
 
@@ -118,7 +118,7 @@ def worst_lines(rig: Callable[[], Rig], config: Config, seed: int, size: Size) -
     yield split(command, lambda: traffic().cold(samples), gather=True)
     command = "SPLIT + GATHER, all keys one cold key"
     yield split(command, lambda: traffic().equal(samples, hot=False), gather=True)
-    yield learn("LEARN, one bank", lambda: traffic().hot_one_bank(samples))
+    yield learn("LEARN, one bank", lambda: traffic().hot_one_bank(samples), two)
     yield learn("LEARN, all keys equal", lambda: traffic().equal(samples, hot=True))
     yield learn("LEARN, all keys cold", lambda: traffic().cold(samples))
 
@@ -163,16 +163,19 @@ def _split(
     return judge(rig, command, traffic, seen, Work(beats, samples.count, "samples", cycles))
 
 
-def _learn(rig: Rig, command: str, traffic: LogTraffic | WorstTraffic, batch: Batch) -> Measurement:
+def _learn(
+    rig: Rig,
+    command: str,
+    traffic: LogTraffic | WorstTraffic,
+    batch: Batch,
+    rate: int | None = None,
+) -> Measurement:
+    """A LEARN; `rate` as for :func:`_split`."""
     config = rig.config
     samples = rig.samples(batch.indices, batch.tables, batch.lengths)
     rig.loaded = None
     seen = rig.observe(lambda: rig.device.learn(samples))
     keys = batch.keys(config)
-    work = Work(
-        rig.sample_beats(samples),
-        samples.count,
-        "samples",
-        learn_cycles(config, traffic.hot_keys, keys),
-    )
+    cycles = learn_cycles(config, traffic.hot_keys, keys, rate)
+    work = Work(rig.sample_beats(samples), samples.count, "samples", cycles)
     return judge(rig, command, traffic.name, seen, work)

@@ -46,7 +46,9 @@ Bounds of the worst case. Look-ups: `lanes` keys a cycle where there are up to t
 a port of each bank; with more lanes two different keys a cycle and bank, equal keys together. Store
 of seen keys: one new key a cycle and bank. Updates: one key a cycle and bank, after the look-ups of
 the group; an update that needs what an earlier one has not decided yet waits for it, so equal keys
-take six cycles each, or three where there are more than two lanes.
+take six cycles each, or three where there are more than two lanes. Equal keys come in bags of a
+whole number of groups, all others are one-hot. The row of the one cold key has no successor, so
+it is gathered at the end, which adds the latency of a read.
 """
 
 _CLOCKS = """

@@ -232,11 +232,17 @@ class WorstTraffic:
         return self._columns(columns)
 
     def equal(self, samples: int, *, hot: bool) -> Batch:
-        """One table, all keys the same one; as many keys a sample as there are tables."""
-        keys = len(self.rows)
+        """One table, all keys the same one; about as many keys as `samples` of all tables.
+
+        A bag begins a new group of `lanes` keys. So that this does not slow the stream down, a
+        bag has as many keys as there are tables, rounded up to whole groups.
+        """
+        tables, lanes = len(self.rows), self.config.lanes
+        keys = -(-tables // lanes) * lanes
+        bags = samples * tables // keys
         row = self._hot_rows[0][0] if hot else self._one_bank[0][-1]
-        indices = np.full(samples * keys, row, np.uint32)
-        return Batch(indices, 1, np.full((samples, 1), keys, np.uint16))
+        indices = np.full(bags * keys, row, np.uint32)
+        return Batch(indices, 1, np.full((bags, 1), keys, np.uint16))
 
     @staticmethod
     def _columns(columns: list[np.ndarray]) -> Batch:

@@ -18,9 +18,9 @@ __all__ = ["KeyLister"]
 class KeyLister(wiring.Component):
     """Compacts the new keys of each group into the `keys` list, and hands them to the row mover.
 
-    Latency: about four cycles. Throughput: without `gather` the new keys of `keys_per_beat`
-    neighbouring lanes a cycle, with it one key a cycle (the row mover takes no more). Back-
-    pressure: holds two groups. Reset: empty.
+    Latency: about four cycles. Throughput: without `gather` the new keys of a group
+    a cycle (with two lanes those of `keys_per_beat` neighbouring lanes), with it one key a cycle
+    (the row mover takes no more). Back-pressure: holds two groups. Reset: empty.
 
     Parameters
     ----------
@@ -52,7 +52,9 @@ class KeyLister(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         config, lanes = self.config, self.config.lanes
-        width = min(lanes, config.keys_per_beat)  # lanes that go together
+        # Lanes that go together. With many lanes all of them: the store of seen keys cuts a group
+        # into passes, and to halve them again would be slower than the bus.
+        width = lanes if lanes > 2 else min(lanes, config.keys_per_beat)
         parts = lanes // width
         m.submodules.packer = packer = WordPacker(
             config, inputs=width, word_bits=64, buffered=self._buffered

@@ -103,7 +103,8 @@ def test_worst_traffic() -> None:
     for kind in (True, False):
         equal = worst.equal(50, hot=kind)
         keys = equal.keys(config)
-        assert keys.shape == (50, 26) and len(np.unique(keys)) == 1
+        # Two whole groups a bag, about as many keys as 50 samples of 26 tables.
+        assert keys.shape == (40, 32) and len(np.unique(keys)) == 1
         assert model.lookup(keys.ravel())[0].all() == kind
 
 

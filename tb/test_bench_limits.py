@@ -87,10 +87,11 @@ def test_learn_cycles() -> None:
     model.load(hot)
     hit, _ = model.lookup(hot)
     hot = hot[hit]
-    samples = rng.choice(hot, (40, 5))
+    samples = hot[:200].reshape(40, 5).copy()
     # Three look-ups a sample, all of which hit; so nothing is a surprise, and all five keys of the
     # one bank are updated.
     assert learn_cycles(ECP5, hot, samples) == 40 * (3 + 5)
+    assert learn_cycles(ECP5, hot, samples, 1) == 40 * (5 + 5)
     # SRRIP has no first phase.
     srrip = ECP5.replace(policy="srrip", counter_bits=2)
     assert learn_cycles(srrip, hot, samples) == 40 * 5
@@ -104,6 +105,19 @@ def test_learn_cycles() -> None:
     banks = ECP5.replace(lanes=8, banks=4096)
     found = learn_cycles(banks, hot[:0], samples)
     assert 40 * 2 <= found < 40 * 2.1
+
+
+def test_learn_cycles_of_equal_keys() -> None:
+    none, equal = np.zeros(0, np.int64), np.full((32, 10), 7)
+    srrip = ECP5.replace(policy="srrip", counter_bits=2)
+    # Out of the block RAM, or forwarded; a new group waits for nothing.
+    assert learn_cycles(srrip, none, equal[:1]) == 9 * 6 + 1
+    assert learn_cycles(srrip.replace(lanes=16), none, equal[:1]) == 9 * 3 + 1
+    assert learn_cycles(srrip.replace(learn_group=1), none, equal) == 32 * (9 * 6 + 1)
+    # Different keys in between hide the distance.
+    turns = np.tile(np.arange(6), (1, 5))
+    assert learn_cycles(srrip, none, turns) == 30
+    assert learn_cycles(srrip, none, turns % 3) == 9 * 6 + 3
 
 
 # ---- arbiter ------------------------------------------------------------------------------------
