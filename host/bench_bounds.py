@@ -8,6 +8,7 @@ from hotline.gen.config import Config
 from hotline.golden.hash import KeyHash
 from hotline.golden.hot_table import HotTable
 from hotline.rtl.commit_scan import SCAN_LATENCY
+from hotline.rtl.hot_bank import update_distance
 
 __all__ = ["commit_cycles", "learn_cycles", "lookup_cycles"]
 
@@ -29,8 +30,8 @@ def learn_cycles(
     keys a request, one key a cycle and bank; of those that hit in a sample with x != 0 no bank is
     asked (:class:`hotline.rtl.hot_group.GroupHash`), and requests that have no others are not sent
     (:class:`hotline.rtl.learner.Learner`). An update needs what the one before of the same key
-    has written: with more than two lanes three cycles later, else six
-    (:class:`hotline.rtl.hot_bank.HotBank`). The phases of a group follow one another.
+    has written (:func:`hotline.rtl.hot_bank.update_distance`). The phases of a group follow one
+    another.
 
     Parameters
     ----------
@@ -50,9 +51,7 @@ def learn_cycles(
     hits, surprised = _phase_1(config, hot_keys, keys)
     lookups = 0
     if config.sample_aware:
-        rate = rate or config.lanes
-        whole, rest = divmod(length, config.lanes)
-        lookups = samples * (whole * -(-config.lanes // rate) + -(-rest // rate))
+        lookups = samples * lookup_cycles(config, length, rate)
         padded[:, :length][hits & surprised[:, None]] = -1
     return lookups + _update_cycles(config, padded.reshape(samples, requests, config.lanes))
 
@@ -81,7 +80,7 @@ def _phase_1(
 
 def _update_cycles(config: Config, keys: np.ndarray) -> int:
     """Of updates of `keys`, int64 [samples, requests of a sample, lanes], -1 for no key."""
-    distance = 3 if config.lanes > 2 else 6
+    distance = update_distance(config)
     busiest = _busiest_bank(config, keys.reshape(-1, config.lanes)).reshape(keys.shape[:2])
     now = 0
     free: dict[int, int] = {}  # by key, the first cycle in which it may be updated again

@@ -40,14 +40,14 @@ from hotline.rtl.hot_update import (
     way_outlook,
 )
 
-__all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request"]
+__all__ = ["READ_LATENCY", "RESULT_LATENCY", "HotBank", "bank_request", "update_distance"]
 
 #: Cycles from a request at the port to `entries`, and to the results.
 READ_LATENCY = 3
 RESULT_LATENCY = 5
 
-#: Cycles that an update waits for one of the same set just ahead of it where that one forwards.
-_FORWARD_WAIT = 2
+#: Cycles from an update to the next one of the same set, where entries are forwarded.
+_FORWARD_DISTANCE = 3
 #: Bits of tracker.md's u.
 _RANDOM_BITS = 16
 
@@ -66,17 +66,25 @@ def bank_request(config: Config) -> data.StructLayout:
     return data.StructLayout(members)
 
 
+def update_distance(config: Config) -> int:
+    """Fewest cycles from an update to the next one of the same set."""
+    return _FORWARD_DISTANCE if _forwards(config) else RESULT_LATENCY + 1
+
+
+def _forwards(config: Config) -> bool:
+    """With more than two lanes the same hot key of two samples is a few cycles apart."""
+    return config.lanes > 2
+
+
 class HotBank(wiring.Component):
     """One bank of the hot table.
 
     One request a cycle on each port, results in order after a fixed RESULT_LATENCY. Port A takes
     every operation, port B look-ups only (it shares its address with the writes). An update of a
-    set leaves S0 no sooner than RESULT_LATENCY + 1 cycles after the one before, or 3 cycles with
-    forwarding: while it waits there `hold` is high, and no port of any bank may be given a request.
+    set leaves S0 no sooner than :func:`update_distance` cycles after the one before: while it waits
+    there `hold` is high, and no port of any bank may be given a request.
     Look-ups do not wait: the user gives none fewer than RESULT_LATENCY + 1 cycles after a writing
     request. Reset empties the pipeline, not the memory.
-
-    More than two lanes forward: there the same hot key of two samples is a few cycles apart.
 
     Parameters
     ----------
@@ -101,9 +109,6 @@ class HotBank(wiring.Component):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.dual = config.lanes > 1
-        self._forwards = config.lanes > 2
-        # How long an update waits for one of the same set that is just ahead of it.
-        self._longest_wait = _FORWARD_WAIT if self._forwards else RESULT_LATENCY
         members = {
             "a": In(bank_request(config)),
             "a_valid": In(1),
@@ -243,7 +248,7 @@ class HotBank(wiring.Component):
             tagging.eq(insert & writes[4].replicate(config.ways)),
         ]
         m.d.sync += [write.eq(writing), write_tag.eq(tagging), written.eq(new.new)]
-        if self._forwards:
+        if _forwards(config):
             m.submodules.forward = forward = EntryForward(config)
             decided, leaving = forward.decided, forward.leaving
             m.d.comb += [
@@ -301,7 +306,7 @@ class HotBank(wiring.Component):
         `wait[n]` set: not before n + 1 cycles from now. What the request in stage s at the time of
         entry writes can be had `longest` - s cycles after it.
         """
-        longest = self._longest_wait
+        longest = update_distance(self.config) - 1
         wait = Signal(longest)
         arriving = self._indices(self.a.hash)
         blocked = Signal(longest)

@@ -191,18 +191,19 @@ async def rows_wait(dut) -> None:
 async def line_rate(dut) -> None:
     """26 one-hot keys a sample: a group a cycle if all is hot, nearly so if most is not.
 
-    If nothing is hot, conflicts in the store of seen keys cut each group into passes, and the
-    lister takes a pass a cycle.
+    If nothing is hot, many lanes get a pass of the store of seen keys a cycle, of which conflicts
+    make several of a group; two lanes on a narrow bus a key a cycle.
     """
     device = await _device(dut)
     rng = device.bench.rng
     # Long enough for the latency of the first group to count for little.
     samples = 150 * max(4, device.config.lanes)
+    cold_rate = 0.34 if device.config.lanes > 2 else 0.49
     for share, cold, gather, least in (
         (1.0, 2, False, 0.98),
         (0.25, 2, False, 0.95),
         (0.25, 2, True, 0.95),
-        (0.0, 26, False, 0.34),
+        (0.0, 26, False, cold_rate),
     ):
         batch = skewed_batch(rng, device.config, samples=samples, popular=share, cold=cold)
         groups = cut_into_groups(rng, batch, device.config, tidy=True)
